@@ -1,0 +1,1 @@
+"""Sandboxes for boxes: one small interface, two ways to keep it."""

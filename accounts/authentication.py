@@ -1,0 +1,70 @@
+"""Who calls: a bearer token, or the session of a signed-in user."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hmac import compare_digest
+
+from django.db.models import Q
+from knox.crypto import hash_token
+from knox.settings import CONSTANTS
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.request import Request
+
+from accounts.models import ApiToken, User
+from base.clock import database_now
+from base.errors import CodedError
+
+LONGEST_TOKEN = 240
+USE_IS_NOTED_EVERY = timedelta(seconds=60)  # a write a request would cost more than the exact time is worth
+
+
+class InvalidApiToken(CodedError):
+    """The token is missing, unknown, expired or revoked."""
+
+    code = "invalid_api_token"
+
+
+class BearerTokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer oa_pat_...`. Every failure is the same error."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        parts = get_authorization_header(request).split()
+        if not parts or parts[0].lower() != b"bearer":
+            return None
+        if len(parts) != 2:
+            raise InvalidApiToken
+        token = self.find(parts[1])
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+    def find(self, presented: bytes) -> ApiToken:
+        """The live token with this plaintext, found by index; raises InvalidApiToken."""
+        try:
+            plaintext = presented.decode("ascii")
+        except UnicodeDecodeError:
+            raise InvalidApiToken from None
+        if len(plaintext) > LONGEST_TOKEN:
+            raise InvalidApiToken
+        digest = hash_token(plaintext)
+        now = database_now()
+        token = (
+            ApiToken.objects.select_related("user")
+            .filter(digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH], revoked_at=None)
+            .filter(Q(expiry=None) | Q(expiry__gt=now), user__is_active=True)
+            .first()
+        )
+        if token is None or not compare_digest(token.digest, digest):
+            raise InvalidApiToken
+        if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
+            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        return token
+
+
+class SignedInAuthentication(SessionAuthentication):
+    """The session of a signed-in user; CSRF is enforced by the base class."""
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"

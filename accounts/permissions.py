@@ -1,0 +1,48 @@
+"""What the caller may do."""
+
+from __future__ import annotations
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from accounts.authentication import InvalidApiToken
+from accounts.scopes import Scope
+from accounts.services import scopes_of
+from base.errors import CodedError
+
+
+class InsufficientScope(CodedError):
+    """The token does not have the scope that this call needs."""
+
+    code = "insufficient_scope"
+
+
+class StaffOnly(CodedError):
+    """Only staff may do this."""
+
+    code = "staff_only"
+
+
+class HasScope(BasePermission):
+    """The caller is known, and its token has the scope that the view names for writing (`read` for reading).
+
+    A view sets `write_scope`, and `staff_only = True` where only staff may call it.
+    """
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        if not (request.user and request.user.is_authenticated):
+            raise InvalidApiToken
+        needed = scope_needed(view, request.method or "GET")
+        if needed not in scopes_of(request.auth):
+            raise InsufficientScope(detail=f"this call needs a token with the scope {needed}")
+        if getattr(view, "staff_only", False) and not request.user.is_staff:
+            raise StaffOnly
+        return True
+
+
+def scope_needed(view: APIView, method: str) -> str:
+    """The scope that `method` on this view needs."""
+    if method in SAFE_METHODS:
+        return Scope.READ
+    return str(getattr(view, "write_scope", Scope.BOX_CONTROL))

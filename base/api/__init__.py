@@ -1,0 +1,1 @@
+"""What every app's API shares: one shape of errors, lists and bodies."""

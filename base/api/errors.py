@@ -1,0 +1,132 @@
+"""Every error answer has one shape: `{"error": {"code", "detail", "fields"}}`. Codes are stable, details are for people.
+
+An app registers which HTTP status each of its codes has, once, with `register_statuses`. What nobody expected is
+answered 500 `internal_error`, logged, and told to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from base.errors import CodedError
+
+log = structlog.get_logger(__name__)
+_statuses: dict[str, int] = {
+    "invalid_api_token": 401,
+    "insufficient_scope": 403,
+    "staff_only": 403,
+    "invalid_cursor": 422,
+    "invalid_token_request": 422,
+    "conversation_not_found": 404,
+    "empty_message": 422,
+    "message_too_long": 422,
+    "idempotency_conflict": 409,
+    "idempotency_in_progress": 409,
+    "invalid_idempotency_key": 422,
+    "rate_limited": 429,
+}
+_DRF_CODES = {
+    exceptions.ParseError: ("invalid_json", "the body is not valid JSON"),
+    exceptions.MethodNotAllowed: ("method_not_allowed", "this address does not take that method"),
+    exceptions.UnsupportedMediaType: ("unsupported_media_type", "send application/json"),
+    exceptions.NotAcceptable: ("not_acceptable", "only application/json is served"),
+    exceptions.NotAuthenticated: ("invalid_api_token", "a token or a signed-in session is needed"),
+    exceptions.AuthenticationFailed: ("invalid_api_token", "a token or a signed-in session is needed"),
+    exceptions.PermissionDenied: ("forbidden", "this is not allowed, or the CSRF token is missing"),
+    exceptions.Throttled: ("rate_limited", "too many requests"),
+}
+
+
+def register_statuses(statuses: Mapping[str, int]) -> None:
+    """Say which HTTP status the codes of an app have. A code may be registered again only with the same status."""
+    for code, status in statuses.items():
+        if _statuses.setdefault(code, status) != status:
+            raise ValueError(f"{code} is {_statuses[code]} already")
+
+
+def status_of(code: str) -> int:
+    """The HTTP status of a code; 400 for one that nobody registered."""
+    return _statuses.get(code, 400)
+
+
+def body(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "detail": detail}
+    if fields:
+        error["fields"] = dict(fields)
+    return {"error": error}
+
+
+def answer(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler. Returns None for what nobody expected, which Django turns into a 500."""
+    set_rollback()
+    if isinstance(error, CodedError):
+        return _coded(error, context)
+    if isinstance(error, Http404 | exceptions.NotFound):
+        return Response(body("not_found", "there is nothing at this address"), status=404)
+    if isinstance(error, RequestDataTooBig):
+        return Response(body("body_too_large", "the body is too large"), status=413)
+    if isinstance(error, PermissionDenied):
+        error = exceptions.PermissionDenied()
+    if isinstance(error, exceptions.ValidationError):
+        return Response(_invalid(error), status=422)
+    if isinstance(error, exceptions.APIException):
+        return _of_framework(error)
+    return None
+
+
+def _coded(error: CodedError, context: dict[str, Any]) -> Response:
+    response = Response(body(error.code, error.detail, error.fields), status=status_of(error.code))
+    retry_after = getattr(error, "retry_after_seconds", None)
+    if response.status_code == 429:
+        response["Retry-After"] = str(max(1, int(retry_after or 1)))
+    if response.status_code == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    log.info("request_refused", code=error.code, view=type(context.get("view")).__name__)
+    return response
+
+
+def _invalid(error: exceptions.ValidationError) -> dict[str, Any]:
+    """A code that a validator named exactly wins over the general one."""
+    details = error.detail if isinstance(error.detail, dict) else {"non_field_errors": error.detail}
+    codes = error.get_codes()
+    exact = _exact_code(codes)
+    return body(exact or "invalid_request", "the request is not valid", details)
+
+
+def _exact_code(codes: Any) -> str | None:
+    if isinstance(codes, dict):
+        codes = list(codes.values())
+    if isinstance(codes, list):
+        return next((found for code in codes if (found := _exact_code(code))), None)
+    return codes if isinstance(codes, str) and codes in _statuses else None
+
+
+def _of_framework(error: exceptions.APIException) -> Response:
+    code, detail = next(
+        (named for kind, named in _DRF_CODES.items() if isinstance(error, kind)), ("request_failed", "the request failed")
+    )
+    response = Response(body(code, detail), status=error.status_code)
+    if code == "invalid_api_token":
+        response.status_code = 401
+        response["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, exceptions.Throttled) and error.wait:
+        response["Retry-After"] = str(int(error.wait) + 1)
+    return response
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
+    """404 for an address that is not there, in the same shape."""
+    return JsonResponse(body("not_found", "there is nothing at this address"), status=404)
+
+
+def server_error(request: HttpRequest) -> JsonResponse:
+    """500 in the same shape, without a word of what happened; that is in the log, under the request id."""
+    return JsonResponse(body("internal_error", "something went wrong; the request id names the log lines"), status=500)

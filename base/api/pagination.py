@@ -1,0 +1,32 @@
+"""Lists: newest first, by cursor, so that a page costs the same however long the history is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+
+from base.errors import CodedError
+
+
+class InvalidCursor(CodedError):
+    """The cursor is not one that this list gave."""
+
+    code = "invalid_cursor"
+
+
+class NewestFirstPagination(CursorPagination):
+    """`?cursor=&page_size=` (50, at most 200) -> `{"results", "next", "previous"}`."""
+
+    ordering = ("-created_at", "-id")
+    page_size = 50
+    max_page_size = 200
+    page_size_query_param = "page_size"
+
+    def decode_cursor(self, request: Request) -> Any:
+        try:
+            return super().decode_cursor(request)
+        except NotFound:
+            raise InvalidCursor from None

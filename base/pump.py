@@ -1,0 +1,224 @@
+"""The pump: drives rows that are due, for every app that registered a driver.
+
+A driver knows one kind of row. `claim` takes due rows set-wise under a lease; `perform` talks to the outside, in a thread,
+and never touches the database; `settle` writes a batch of outcomes, fenced by generation. The pump moves tasks between the
+three, one thread pool a driver, so that a slow kind never holds up another.
+
+Delivery is at least once: a worker that dies leaves its leases to the next. What must not happen twice is guarded by the
+driver (an idempotency key, a once-only guard at the far end, a generation in every WHERE).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psycopg
+import structlog
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+log = structlog.get_logger(__name__)
+LONGEST_SLEEP_SECONDS = 1.0  # covers every lost wake
+SETTLE_PAUSE_SECONDS = 0.003  # after a wake: lets outcomes gather, so that they are settled in one batch
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who claims. `owner` is the worker's number, or None for one without a sign of life; see `base.leases`."""
+
+    owner: int | None = None
+    lease_seconds: int = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: what `perform` returned, or what it raised."""
+
+    task: Any
+    answer: Any = None
+    error: Exception | None = None
+
+
+class Driver(Protocol):
+    """One kind of due row. Methods other than `perform` run in the pump's main thread, and may use the database."""
+
+    name: str
+    slots: int  # how many tasks may be in flight at once
+
+    def claim(self, holder: Holder, limit: int) -> Sequence[Any]:
+        """At most `limit` due rows, leased to `holder`, each as a self-contained task."""
+        ...
+
+    def perform(self, task: Any) -> Any:
+        """The one outside step that the task needs now. May raise: the error is the outcome."""
+        ...
+
+    def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
+        """Write the outcomes, each only if the task's generation is still the row's, and release the leases."""
+        ...
+
+    def seconds_until_due(self) -> float | None:
+        """Until the next row that nobody holds is due; None if there is none."""
+        ...
+
+
+@dataclass
+class Counts:
+    """What one round did."""
+
+    claimed: int = 0
+    settled: int = 0
+    failed: int = 0
+
+
+def run_once(drivers: Sequence[Driver], holder: Holder | None = None) -> Counts:
+    """Claim everything that is due now, perform it, settle it. Rows that become due by that wait for the next call."""
+    holder = holder or Holder()
+    counts = Counts()
+    for driver in drivers:
+        tasks = driver.claim(holder, 10_000)
+        counts.claimed += len(tasks)
+        if not tasks:
+            continue
+        with ThreadPoolExecutor(min(driver.slots, len(tasks)), thread_name_prefix=driver.name) as pool:
+            outcomes = list(pool.map(lambda task, driver=driver: perform(driver, task), tasks))
+        settle(driver, holder, outcomes, counts)
+    return counts
+
+
+def perform(driver: Driver, task: Any) -> Outcome:
+    """The task's outcome; an exception is one."""
+    try:
+        return Outcome(task, answer=driver.perform(task))
+    except Exception as error:
+        return Outcome(task, error=error)
+
+
+def settle(driver: Driver, holder: Holder, outcomes: Sequence[Outcome], counts: Counts) -> None:
+    """Settle as one batch; if that fails, one by one, so that a bad row costs only itself.
+
+    A row that cannot be settled keeps its lease and is taken up again when that ends. Errors of the connection are
+    raised: the process ends and is started anew.
+    """
+    try:
+        driver.settle(holder, outcomes)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        if len(outcomes) == 1:
+            log.exception("settle_failed", driver=driver.name, task=str(outcomes[0].task)[:200])
+            counts.failed += 1
+            return
+        for outcome in outcomes:
+            settle(driver, holder, [outcome], counts)
+        return
+    counts.settled += len(outcomes)
+
+
+class Pump:
+    """The endless form, for a worker process. `link` is its own connection, already listening."""
+
+    def __init__(self, drivers: Sequence[Driver], holder: Holder, link: psycopg.Connection) -> None:
+        self.drivers, self.holder, self.link = drivers, holder, link
+        self.counts = Counts()
+        self._pools = {driver.name: ThreadPoolExecutor(driver.slots, thread_name_prefix=driver.name) for driver in drivers}
+        self._in_flight = {driver.name: 0 for driver in drivers}
+        self._done: queue.SimpleQueue[tuple[Driver, Outcome]] = queue.SimpleQueue()
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
+
+    def step(self) -> bool:
+        """Settle what is done, start what is due. Returns whether anything was."""
+        settled = self._settle_done()
+        started = self._start_due()
+        return settled or started
+
+    def wait(self) -> None:
+        """Sleep until an outcome, a wake, or the next due row; a second at most."""
+        ready, _, _ = select.select([self._woken, self.link.fileno()], [], [], self._sleep_seconds())
+        if self._woken in ready:
+            _drain(self._woken)
+            time.sleep(SETTLE_PAUSE_SECONDS)
+        if self.link.fileno() in ready:
+            for _ in self.link.notifies(timeout=0):
+                pass
+        close_old_connections()
+
+    def wake(self) -> None:
+        """End a `wait` early; may be called from a thread or a signal handler."""
+        try:
+            os.write(self._wake, b"x")
+        except BlockingIOError:
+            return  # the pipe is full: it will wake
+
+    def drain(self, seconds: float) -> int:
+        """Start nothing more and settle what is in flight, for at most `seconds`. Returns how many were left."""
+        deadline = time.monotonic() + seconds
+        while self.in_flight and time.monotonic() < deadline:
+            if not self._settle_done():
+                select.select([self._woken], [], [], 0.1)
+                _drain(self._woken)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+        return self.in_flight
+
+    @property
+    def in_flight(self) -> int:
+        return sum(self._in_flight.values())
+
+    def _start_due(self) -> bool:
+        started = False
+        for driver in self.drivers:
+            room = driver.slots - self._in_flight[driver.name]
+            if room <= 0:
+                continue
+            tasks = driver.claim(self.holder, room)
+            self._in_flight[driver.name] += len(tasks)
+            self.counts.claimed += len(tasks)
+            for task in tasks:
+                self._pools[driver.name].submit(self._perform, driver, task)
+            started = started or bool(tasks)
+        return started
+
+    def _perform(self, driver: Driver, task: Any) -> None:
+        self._done.put((driver, perform(driver, task)))
+        self.wake()
+
+    def _settle_done(self) -> bool:
+        batches: dict[str, list[Outcome]] = {}
+        by_name: dict[str, Driver] = {}
+        while True:
+            try:
+                driver, outcome = self._done.get_nowait()
+            except queue.Empty:
+                break
+            batches.setdefault(driver.name, []).append(outcome)
+            by_name[driver.name] = driver
+        for name, outcomes in batches.items():
+            self._in_flight[name] -= len(outcomes)
+            settle(by_name[name], self.holder, outcomes, self.counts)
+        return bool(batches)
+
+    def _sleep_seconds(self) -> float:
+        due = [
+            seconds
+            for driver in self.drivers
+            if self._in_flight[driver.name] < driver.slots
+            if (seconds := driver.seconds_until_due()) is not None
+        ]
+        return max(0.0, min([LONGEST_SLEEP_SECONDS, *due]))
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except BlockingIOError:
+        return

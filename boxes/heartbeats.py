@@ -1,0 +1,40 @@
+"""Signs of life of the installation's processes, written by the work they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection
+from psycopg.types.json import Jsonb
+
+from boxes.models import ProcessHeartbeat
+
+
+def stamp(name: str, details: dict[str, Any] | None = None) -> None:
+    """Note that `name` did its work now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into process_heartbeats (name, stamped_at, details) values (%s, clock_timestamp(), %s)"
+            " on conflict (name) do update set stamped_at = excluded.stamped_at, details = excluded.details",
+            [name, Jsonb(details or {})],
+        )
+
+
+def age_seconds(name: str) -> float | None:
+    """How long ago `name` last did its work; None if it never did."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select extract(epoch from clock_timestamp() - stamped_at) from process_heartbeats where name = %s", [name]
+        )
+        row = cursor.fetchone()
+    return float(row[0]) if row else None
+
+
+def forget(older_than_days: int) -> int:
+    """Drop the signs of processes that are long gone; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"delete from {ProcessHeartbeat._meta.db_table} where stamped_at < clock_timestamp() - make_interval(days => %s)",  # noqa: S608
+            [older_than_days],
+        )
+        return int(cursor.rowcount)

@@ -1,0 +1,16 @@
+"""The ledger of boxes, what is planned, what was noticed, and what the installation's processes share."""
+
+from boxes.models.box import Box
+from boxes.models.event import ReconciliationEvent
+from boxes.models.fanout import FanoutItem, FanoutRequest
+from boxes.models.installation import Installation, ProcessHeartbeat, ScheduleSlot
+
+__all__ = [
+    "Box",
+    "FanoutItem",
+    "FanoutRequest",
+    "Installation",
+    "ProcessHeartbeat",
+    "ReconciliationEvent",
+    "ScheduleSlot",
+]

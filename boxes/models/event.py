@@ -1,0 +1,59 @@
+"""What reconciliation noticed and staff may have to handle."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from boxes.states import EventType, Resolution
+
+
+class ReconciliationEvent(models.Model):
+    """One thing noticed about one provider box; seen again, the same row says when last."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    provider_box_id = models.CharField(max_length=200)
+    event_type = models.CharField(max_length=20, choices=EventType.choices)
+    reason = models.CharField(max_length=128)
+    details = models.JSONField(default=dict, help_text="the provider's list entry, secrets struck out")
+    owned = models.BooleanField(default=False, help_text="it carries this installation's name")
+    box = models.ForeignKey("boxes.Box", null=True, blank=True, on_delete=models.PROTECT, related_name="events")
+    observed_at = models.DateTimeField(help_text="first sighting")
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    reopened_at = models.DateTimeField(null=True, blank=True, help_text="when it came back after being handled")
+    stop_attempted_at = models.DateTimeField(null=True, blank=True)
+    handled_at = models.DateTimeField(null=True, blank=True)
+    handled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    resolution = models.CharField(max_length=9, choices=Resolution.choices, null=True, blank=True)
+
+    class Meta:
+        db_table = "box_reconciliation_events"
+        ordering = ["-observed_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["provider_box_id", "event_type"],
+                name="box_reconciliation_events_provider_box_id_event_type_index",
+            ),
+            models.CheckConstraint(
+                condition=Q(event_type__in=EventType.values), name="box_reconciliation_events_type_check"
+            ),
+            models.CheckConstraint(
+                condition=Q(resolution__isnull=True) | Q(handled_at__isnull=False),
+                name="box_reconciliation_events_handled_check",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["event_type", "observed_at"],
+                condition=Q(handled_at__isnull=True),
+                name="box_events_open_index",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.provider_box_id}"

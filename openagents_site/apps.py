@@ -1,0 +1,10 @@
+"""The site: settings, addresses, the API's router, health, schedules and the commands that span apps."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class SiteConfig(AppConfig):
+    name = "openagents_site"
+    verbose_name = "OpenAgents Boxes"

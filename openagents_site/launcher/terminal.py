@@ -1,0 +1,68 @@
+"""What the user sees. Nothing here can hold up the supervisor: a terminal that does not read loses lines instead."""
+
+from __future__ import annotations
+
+import queue
+import re
+import sys
+import threading
+from typing import IO
+
+from rich.console import Console
+from rich.text import Text
+
+COLOURS = {"web": "cyan", "scheduler": "magenta", "worker": "green", "provider": "yellow", "postgres": "blue"}
+NOTABLE = re.compile(r"\b(warning|error|critical|fatal|panic|traceback)\b", re.IGNORECASE)
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+QUEUED_LINES = 2000
+
+
+class Terminal:
+    """Prints from a thread of its own. `verbose`: every line of every process, else only warnings and errors."""
+
+    def __init__(self, stream: IO[str] | None = None, *, verbose: bool = False) -> None:
+        self._stream = stream if stream is not None else sys.stdout
+        self.console = Console(file=self._stream, highlight=False, soft_wrap=True)
+        self.verbose = verbose
+        self._queue: queue.Queue[Text | None] = queue.Queue(QUEUED_LINES)
+        self._writer = threading.Thread(target=self._write_all, name="terminal", daemon=True)
+        self._writer.start()
+
+    def say(self, text: str | Text = "", style: str = "") -> None:
+        """One line of our own."""
+        self._put(text if isinstance(text, Text) else Text(text, style=style))
+
+    def event(self, name: str, text: str, *, bad: bool = False) -> None:
+        """Something that happened to a process."""
+        self._put(_prefix(name).append(text, style="bold red" if bad else "dim"))
+
+    def output(self, name: str, line: str) -> None:
+        """A line that a process wrote."""
+        if self.verbose or NOTABLE.search(line[:400]):
+            self._put(_prefix(name).append(CONTROL.sub("", line)))
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Print what is queued, for as long as the terminal takes it."""
+        try:
+            self._queue.put(None, timeout=seconds)
+        except queue.Full:
+            return
+        self._writer.join(seconds)
+
+    def _put(self, line: Text) -> None:
+        try:
+            self._queue.put_nowait(line)
+        except queue.Full:
+            return
+
+    def _write_all(self) -> None:
+        while (line := self._queue.get()) is not None:
+            try:
+                self.console.print(line)
+                self._stream.flush()
+            except (OSError, ValueError):  # the terminal is gone; what runs goes on
+                continue
+
+
+def _prefix(name: str) -> Text:
+    return Text(f"{name:>9} ", style=COLOURS.get(name, "white")).append("│ ", style="dim")

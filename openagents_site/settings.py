@@ -1,0 +1,211 @@
+"""Django settings. Everything that differs between installations comes from the environment; `.env.example` lists it.
+
+Without DATABASE_URL this is the *embedded* installation: PostgreSQL and the box provider are the ones that `bin/up`
+starts, and secrets are generated once into the state folder. With DATABASE_URL nothing is generated or assumed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+import pghistory
+from django.core.exceptions import ImproperlyConfigured
+
+from base import embedded_postgres, state_root
+from base.conf import from_environment
+from boxes.conf import BoxApi
+from conversations.conf import ConversationSettings
+from openagents_site.conf import Site
+from openagents_site.log_config import logging_settings
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+if (BASE_DIR / ".env").is_file():
+    environ.Env.read_env(BASE_DIR / ".env")
+
+EMBEDDED = not env.str("DATABASE_URL", default="")
+STATE_ROOT = state_root.resolve()
+# Which process of the Procfile this is: web opens a connection pool, the others keep one connection a thread.
+PROCESS_ROLE = env.str("PROCESS_ROLE", default="")
+
+_site = Site(**from_environment(Site, env))
+DEBUG = _site.debug
+PUBLIC_BASE_URL = _site.public_base_url.rstrip("/")
+_public = urlsplit(PUBLIC_BASE_URL)
+if _public.scheme not in {"http", "https"} or not _public.hostname:
+    raise ImproperlyConfigured("PUBLIC_BASE_URL must be an http or https address with a host")
+_TLS = _public.scheme == "https"
+
+if _site.secret_key:
+    SECRET_KEY = _site.secret_key
+elif EMBEDDED:
+    SECRET_KEY = state_root.private_secret("secret_key")
+else:
+    raise ImproperlyConfigured("SECRET_KEY must be set when DATABASE_URL is set")
+
+ALLOWED_HOSTS = list(_site.allowed_hosts) or [_public.hostname, *(["localhost", "127.0.0.1", "[::1]"] if EMBEDDED else [])]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _TLS
+SECURE_HSTS_SECONDS = 31_536_000 if _TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _TLS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # probed on the machine itself, without TLS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+if _site.trust_proxy_tls_header:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "pgtrigger",
+    "pghistory",
+    "rest_framework",
+    "knox",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_q",
+    "django_structlog",
+    "accounts",
+    "conversations",
+    "boxes",
+    "runs",
+    "openagents_site",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "openagents_site.middleware.HistoryMiddleware",
+]
+ROOT_URLCONF = "openagents_site.urls"
+WSGI_APPLICATION = "openagents_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {"default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")}
+if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
+if PROCESS_ROLE == "web":
+    # A waiting or streaming view gives its connection back before it waits, so a few serve hundreds of viewers.
+    DATABASES["default"] |= {"CONN_MAX_AGE": 0}
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 20, "timeout": 10}
+else:
+    DATABASES["default"] |= {"CONN_MAX_AGE": 300, "CONN_HEALTH_CHECKS": True}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = STATE_ROOT / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = EMBEDDED or DEBUG  # so that a fresh installation has its pages without a collectstatic
+if EMBEDDED or DEBUG:
+    STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.authentication.BearerTokenAuthentication",
+        "accounts.authentication.SignedInAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "base.api.pagination.NewestFirstPagination",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "accounts.schema.ScopedAutoSchema",
+    "EXCEPTION_HANDLER": "base.api.errors.answer",
+    "DATETIME_FORMAT": "iso-8601",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "OpenAgents Boxes",
+    "DESCRIPTION": "Boxes, runs and what they cost. Errors are `{\"error\": {\"code\", \"detail\", \"fields\"}}`.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "BoxState": "boxes.states.BoxState",
+        "SetupStatus": "boxes.states.SetupStatus",
+        "RunState": "runs.states.RunState",
+    },
+}
+KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - a model's name
+REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_PREFIX": "oa_pat_", "TOKEN_TTL": None, "AUTO_REFRESH": False}
+
+# Why each: docs/decisions/0003-django-q2-only-wakes.md
+Q_CLUSTER = {
+    "name": "openagents-boxes",
+    "orm": "default",
+    "workers": 2,
+    "queue_limit": 2,
+    "bulk": 1,
+    "poll": 0.5,
+    "timeout": 600,
+    "retry": 1800,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "save_limit": -1,
+    "catch_up": False,
+    "recycle": 500,
+    "label": "Scheduled tasks",
+}
+PGHISTORY_APPEND_ONLY = True
+# Who and which request travel with each history row; a table of contexts would be one more row a statement.
+PGHISTORY_CONTEXT_FIELD = pghistory.ContextJSONField()
+PGHISTORY_CONTEXT_ID_FIELD = pghistory.ContextUUIDField()
+
+CONVERSATIONS = from_environment(ConversationSettings, env)
+BOX_API = from_environment(BoxApi, env)
+if EMBEDDED:
+    BOX_API.setdefault("base_url", state_root.provider_url() or BoxApi.base_url)
+    BOX_API.setdefault("api_key", state_root.private_secret("provider_key"))
+
+LOGGING_CONFIG = None
+logging_settings(level=_site.log_level, human=sys.stderr.isatty() and "PYTEST_VERSION" not in os.environ)
+DJANGO_STRUCTLOG_USER_ID_FIELD = "pk"
+SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())

@@ -1,0 +1,205 @@
+"""HTTP calls to the outside that always come back: one total deadline, a bounded body, and typed failures.
+
+`call` makes one request and returns what was answered, whatever its status. It follows no redirect, repeats nothing,
+keeps no cookies, reads no proxy or `.netrc` settings, and never writes a header or a body to a log.
+
+Connections are pooled by thread, so any number of threads may call at once.
+"""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+import requests.exceptions
+import urllib3.exceptions
+
+from base.http_transport import LimitedAdapter, limited_to, tls_context
+
+MAXIMUM_BODY_BYTES = 8 << 20
+"""Default bound of a response body after decoding. A page of 200 boxes has about 0.2 MB."""
+
+POOL_SIZE = 32
+CHUNK_BYTES = 64 << 10
+
+
+class CallFailed(Exception):
+    """No whole answer came back. Whether the other side acted on the request is not known.
+
+    `reason` is the name of the underlying error and nothing else, so it is safe to log.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class TransportFailure(CallFailed):
+    """The connection could not be made, broke, or carried something that is not HTTP."""
+
+
+class DeadlineExceeded(CallFailed):
+    """The whole answer was not there when the time of the call was used up."""
+
+
+class BodyTooLarge(CallFailed):
+    """The body is larger than the caller accepts; reading it was ended. `status` is the HTTP status."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer. Header names compare without regard to case; the body is decoded from its content encoding."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    elapsed_ms: int
+
+
+def call(
+    method: str,
+    url: str,
+    *,
+    deadline_seconds: float,
+    headers: Mapping[str, str] | None = None,
+    params: Mapping[str, str] | None = None,
+    json: Any = None,
+    body: bytes | None = None,
+    maximum_body_bytes: int = MAXIMUM_BODY_BYTES,
+) -> Reply:
+    """Make one request and read its whole answer within `deadline_seconds`, counted from now.
+
+    `json` is sent with sorted keys and without spaces, so equal values are equal bytes. Raises TransportFailure,
+    DeadlineExceeded or BodyTooLarge; after any of them the request may or may not have been acted upon.
+    """
+    started = time.monotonic()
+    deadline = started + deadline_seconds
+    if deadline_seconds <= 0:
+        raise DeadlineExceeded("no time was given")
+    try:
+        request = _prepared(method, url, headers, params, json, body)
+        with limited_to(deadline):
+            return _answer(request, started, deadline_seconds, maximum_body_bytes)
+    except _FAILURES as error:
+        raise _typed(error, deadline) from error
+
+
+def close_connections() -> None:
+    """Close the calling thread's pooled connections. A thread that ends does it by itself."""
+    session = getattr(_local, "session", None)
+    if session is not None:
+        session.close()
+        del _local.session
+
+
+_FAILURES = (
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+    UnicodeError,
+)
+
+
+def _prepared(
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None,
+    params: Mapping[str, str] | None,
+    json: Any,
+    body: bytes | None,
+) -> requests.PreparedRequest:
+    sent = {"Accept": "application/json", **(headers or {})}
+    if json is not None:
+        body = json_module.dumps(json, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        sent["Content-Type"] = "application/json"
+    request = requests.PreparedRequest()
+    request.prepare(method=method, url=url, headers=sent, params=params, data=body)
+    return request
+
+
+def _answer(request: requests.PreparedRequest, started: float, seconds: float, maximum: int) -> Reply:
+    # The adapter is called without its session: Session.send would read a redirect's whole body to prepare the next
+    # request, and would keep cookies.
+    adapter = _session().get_adapter(request.url or "")
+    response = adapter.send(request, stream=True, timeout=seconds, verify=True, proxies={})
+    try:
+        body = _read(response, maximum)
+    finally:
+        response.close()
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    return Reply(response.status_code, response.headers, body, elapsed_ms)
+
+
+def _read(response: requests.Response, maximum: int) -> bytes:
+    announced = response.headers.get("Content-Length", "")
+    if announced.isdecimal() and len(announced) < 20 and int(announced) > maximum:
+        raise BodyTooLarge("announced", response.status_code)
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := response.raw.read(CHUNK_BYTES, decode_content=True):
+        size += len(chunk)
+        if size > maximum:
+            raise BodyTooLarge("received", response.status_code)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _typed(error: Exception, deadline: float) -> CallFailed:
+    late = isinstance(error, requests.exceptions.Timeout | urllib3.exceptions.TimeoutError | TimeoutError)
+    if late or time.monotonic() >= deadline:
+        return DeadlineExceeded(type(error).__name__)
+    return TransportFailure(type(error).__name__)
+
+
+class _Local(threading.local):
+    session: requests.Session
+
+
+_local = _Local()
+_context_lock = threading.Lock()
+_context: ssl.SSLContext | None = None
+
+
+def _session() -> requests.Session:
+    """This thread's session."""
+    session = getattr(_local, "session", None)
+    return session if session is not None else _new_session()
+
+
+def _new_session() -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    adapter = LimitedAdapter(POOL_SIZE, _shared_context())
+    session.mount("https://", adapter)
+    session.mount("http://", adapter)
+    _local.session = session
+    return session
+
+
+def _shared_context() -> ssl.SSLContext:
+    global _context
+    with _context_lock:
+        if _context is None:
+            _context = tls_context()
+        return _context
+
+
+def _forget_sessions() -> None:
+    """A forked child must not talk on its parent's connections, nor wait for a lock that no thread of it holds."""
+    global _local, _context_lock
+    _local = _Local()
+    _context_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_sessions)

@@ -6,6 +6,7 @@ A task of every minute stamps a row; a stamp that grows old while the scheduler 
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -52,14 +53,14 @@ class HeartbeatWatch:
         return f"has done nothing for {self._age:.0f} seconds"
 
     def look(self) -> None:
-        """Take note of how old the stamp is. No row, no answer: not known."""
+        """Take note of how old the stamp is; one that was never made is as old as can be."""
         try:
             with psycopg.connect(**self._connection, connect_timeout=5, autocommit=True) as link:
                 row = link.execute(QUERY, [self._name]).fetchone()
         except psycopg.Error:
             self._age = None
             return
-        self._age = None if row is None else float(row[0])
+        self._age = math.inf if row is None else float(row[0])
 
     def _look_always(self) -> None:
         while not self._ended.wait(self._look_seconds):

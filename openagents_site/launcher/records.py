@@ -18,7 +18,7 @@ GRACE_SECONDS = 10.0  # for a left-over process to end by itself once asked
 def write(folder: Path, name: str, group: Group) -> None:
     """Record the group of the process `name`; on the disk before this returns."""
     partial = folder / f"{name}.part"
-    with partial.open("w", opener=_private) as file:
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump({"leader": asdict(group.leader), "mark": group.mark}, file)
         file.flush()
         os.fsync(file.fileno())
@@ -59,7 +59,3 @@ def end_leftovers(folder: Path, kill_at_once: frozenset[str] = frozenset()) -> l
     for path in folder.glob("*.json"):
         path.unlink()
     return list(running)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -45,9 +45,13 @@ class Connection:
         }
 
     def url(self) -> str:
-        """The value for DATABASE_URL."""
+        """The value for DATABASE_URL, in the form of django-environ: a socket's folder is part of the path."""
         secret = f":{quote(self.password, safe='')}" if self.password else ""
-        return f"postgres://{quote(self.user, safe='')}{secret}@{quote(self.host, safe='')}:{self.port}/{quote(self.dbname, safe='')}"
+        who = quote(self.user, safe="") + secret
+        folder, name = f"/{quote(self.host)}", quote(self.dbname, safe="")
+        if self.host.startswith("/"):
+            return f"postgres://{who}@:{self.port}{folder}/{name}"
+        return f"postgres://{who}@{self.host}:{self.port}/{name}"
 
 
 def connection_to(folder: Path, dbname: str = DATABASE) -> Connection:

@@ -11,6 +11,7 @@ from .location import resolve
 from .prepare import StateRoot, prepare
 from .private import private_secret
 from .provider import provider_url, record_provider_url
+from .reach import reachable_folder
 
 __all__ = [
     "StateRoot",
@@ -18,6 +19,7 @@ __all__ = [
     "prepare",
     "private_secret",
     "provider_url",
+    "reachable_folder",
     "record_provider_url",
     "resolve",
 ]

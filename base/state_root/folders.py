@@ -17,7 +17,7 @@ OWN_NAMES = frozenset({"postgres", "boxes", "private", LOCATION})
 def ensure_folder(folder: Path, mode: int) -> None:
     """`folder` exists, belongs to this account, and has `mode`. A link to such a folder is fine if the link is ours too."""
     with explained(folder):
-        _make_parents(folder)
+        make_parents(folder)
         folder.mkdir(mode=mode, exist_ok=True)
         for found in (folder.lstat(), folder.stat()):
             if found.st_uid != os.geteuid():
@@ -45,7 +45,7 @@ def refuse_foreign(folder: Path) -> None:
         )
 
 
-def _make_parents(folder: Path) -> None:
+def make_parents(folder: Path) -> None:
     """Missing folders above are open to all, whatever the umask: the database's and the boxes' accounts pass through them."""
     for parent in reversed(folder.parents):
         if not parent.exists():

@@ -25,7 +25,9 @@ class Limits:
     memory_bytes: int = 4 << 30
     file_bytes: int = 1 << 30
     tmp_bytes: int = 1 << 30
-    output_bytes: int = 1 << 20  # kept of each stream of one synchronous command; the rest is drained and counted
+    output_bytes: int = (
+        1 << 20
+    )  # kept of each stream of one synchronous command; the rest is drained and counted
     log_bytes: int = 1 << 30  # ceiling of the log file of a detached command
 
 
@@ -95,7 +97,7 @@ class DetachedStatus:
     cwd: str
 
 
-class RuntimeFault(Exception):
+class RuntimeFault(Exception):  # noqa: N818 - a refusal, not a failure of the program
     """A sandbox could not do what was asked. `code` is the provider's own error code for it."""
 
     def __init__(self, code: str, message: str) -> None:

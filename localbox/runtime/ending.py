@@ -1,0 +1,100 @@
+"""Ending a box for certain: asked first, and if that does not do it, from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+
+from .exchange import ask
+from .interface import BoxSpec, RuntimeFault, SupervisorRecord
+from .layout import RUN, is_private
+from .supervisor import processes
+from .supervisor.settings import RECORD
+
+_ASK_SECONDS = 30.0  # above the supervisor's own limit for ending a box
+_GONE_SECONDS = 20.0
+_LOOK_SECONDS = 0.01
+_ATTEMPTS = 500
+_PATIENT_ATTEMPTS = 3
+
+
+async def end_box(spec: BoxSpec, record: SupervisorRecord | None) -> int:
+    """End every process of a box, its supervisor last; returns how many had to be ended from outside.
+
+    Raises `RuntimeFault` with `stop_failed` if a process is left.
+    """
+    if record is not None and processes.is_alive(record.pid, record.start_time):
+        await _ask_to_stop(record)
+    return await asyncio.to_thread(_end_rest, spec, record)
+
+
+def recorded(spec: BoxSpec) -> SupervisorRecord | None:
+    """The supervisor that last wrote itself down in the box's folder, alive or not."""
+    folder = spec.root / RUN
+    if not is_private(folder):
+        return None
+    try:
+        values = json.loads((folder / RECORD).read_text())
+        return SupervisorRecord(int(values["pid"]), int(values["start_time"]), str(values["socket"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+async def _ask_to_stop(record: SupervisorRecord) -> None:
+    try:
+        await ask(record, {"do": "stop"}, seconds=_ASK_SECONDS)
+    except RuntimeFault:
+        return  # it is ended from outside then
+    rounds = int(_GONE_SECONDS / _LOOK_SECONDS)
+    for _ in range(rounds):
+        if not processes.is_alive(record.pid, record.start_time):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _end_rest(spec: BoxSpec, record: SupervisorRecord | None) -> int:
+    """The supervisor and all below it, all of the box's uid, all that carries the box's mark: until none is left."""
+    ended: set[int] = set()
+    for attempt in range(_ATTEMPTS):
+        left = _left(spec, record, attempt)
+        if not left:
+            return len(ended)
+        ended |= left
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in left:
+                processes.send(pid, number)
+        time.sleep(_LOOK_SECONDS)
+    raise RuntimeFault("stop_failed", "some processes of the box could not be ended")
+
+
+def _left(spec: BoxSpec, record: SupervisorRecord | None, attempt: int) -> set[int]:
+    """The supervisor itself only after its descendants, which would lose themselves without it."""
+    left = set(leftovers([spec])[spec.box_id])
+    if record is not None and processes.is_alive(record.pid, record.start_time):
+        below = set(processes.descendants(record.pid, processes.table()))
+        left = (left | below) - {record.pid}
+        if not below or attempt > _PATIENT_ATTEMPTS:
+            left.add(record.pid)
+    return left
+
+
+def leftovers(specs: list[BoxSpec]) -> dict[str, list[int]]:
+    """Living processes of these boxes by their uid, or without one by their mark, in one look at all processes."""
+    by_uid = {spec.uid: spec.box_id for spec in specs if spec.uid is not None}
+    by_mark = {f"BOX_ID={spec.box_id}".encode(): spec.box_id for spec in specs if spec.uid is None}
+    found: dict[str, list[int]] = {spec.box_id: [] for spec in specs}
+    for pid in processes.pids():
+        box_id = _owner(pid, by_uid, by_mark)
+        if box_id is not None and pid != os.getpid() and processes.lives(pid):
+            found[box_id].append(pid)
+    return found
+
+
+def _owner(pid: int, by_uid: dict[int, str], by_mark: dict[bytes, str]) -> str | None:
+    names = [by_uid.get(uid) for uid in processes.uids(pid)] if by_uid else []
+    if by_mark:
+        names += [by_mark.get(entry) for entry in processes.environment(pid)]
+    return next((name for name in names if name is not None), None)

@@ -1,0 +1,1 @@
+"""The provider's own durable records, in one SQLite file."""

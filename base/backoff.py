@@ -29,7 +29,7 @@ class Backoff:
         doublings = min(failures - 1, 40)
         if self.first.total_seconds() * 2.0**doublings >= self.cap.total_seconds():
             return self.cap
-        return self.first * 2**doublings
+        return self.first * (1 << doublings)
 
 
 def retry_after_seconds(

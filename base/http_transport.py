@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import requests.adapters
-import requests.certs
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Retry
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
@@ -137,7 +137,7 @@ class _TlsPool(HTTPSConnectionPool):
 def tls_context() -> ssl.SSLContext:
     """Verifies against the authorities that requests ships and those of OpenSSL, so SSL_CERT_FILE and SSL_CERT_DIR can add one."""
     context = ssl.create_default_context()
-    context.load_verify_locations(requests.certs.where())
+    context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
     context.sslsocket_class = _LimitedTlsSocket
     return context
 
@@ -153,9 +153,7 @@ class LimitedAdapter(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
-    def build_connection_pool_key_attributes(
-        self, request: Any, verify: Any, cert: Any = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
         return host, {**pool, "ssl_context": self._context} if host["scheme"] == "https" else pool
 

@@ -42,11 +42,8 @@ class BearerTokenAuthentication(BaseAuthentication):
 
     def find(self, presented: bytes) -> ApiToken:
         """The live token with this plaintext, found by index; raises InvalidApiToken."""
-        try:
-            plaintext = presented.decode("ascii")
-        except UnicodeDecodeError:
-            raise InvalidApiToken from None
-        if len(plaintext) > LONGEST_TOKEN:
+        plaintext = presented.decode("latin-1")
+        if len(plaintext) > LONGEST_TOKEN or not (plaintext.isascii() and plaintext.isprintable()):
             raise InvalidApiToken
         digest = hash_token(plaintext)
         now = database_now()

@@ -36,3 +36,10 @@ def count(principal: str, operation: str, limit: int, *, code: str = "rate_limit
     assert row is not None
     if row[0] > limit:
         raise RateLimited(code, max(1, row[1]))
+
+
+def forget_old() -> int:
+    """Delete windows that have long passed; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute("delete from rate_windows where window_start < clock_timestamp() - interval '1 hour'")
+        return int(cursor.rowcount)

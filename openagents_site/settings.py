@@ -10,7 +10,7 @@ import os
 import sys
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import environ
 import pghistory
@@ -112,6 +112,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")}
+DATABASES["default"]["HOST"] = unquote(DATABASES["default"]["HOST"])  # a socket's folder comes percent-encoded
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
 if PROCESS_ROLE == "web":
@@ -175,6 +176,7 @@ SPECTACULAR_SETTINGS = {
     },
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - a model's name
+MIGRATION_MODULES = {"knox": None}  # its own token table is replaced by ours and must not be made
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_PREFIX": "oa_pat_", "TOKEN_TTL": None, "AUTO_REFRESH": False}
 
 # Why each: docs/decisions/0003-django-q2-only-wakes.md

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from openagents_site.health import healthz, readyz
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
+    path("api/v1/", include("openagents_site.api.urls")),
+    path("admin/", admin.site.urls),
+]
+handler500 = "base.api.errors.server_error"

@@ -1,0 +1,59 @@
+"""Tokens over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import ApiToken
+from accounts.permissions import InsufficientScope
+from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, TokenSerializer
+from accounts.services import create_token, revoke_token, scopes_of
+from base.api.pagination import NewestFirstPagination
+from base.api.schema import ErrorAnswer
+
+
+class TokenPagination(NewestFirstPagination):
+    ordering = ("-created", "-digest")
+
+
+class Tokens(ListAPIView[ApiToken]):
+    """The caller's own tokens."""
+
+    serializer_class = TokenSerializer
+    pagination_class = TokenPagination
+    write_scope = "read"  # a token may hand out no more than it has itself: checked below
+
+    def get_queryset(self) -> Any:
+        return ApiToken.objects.filter(user=self.request.user.pk)
+
+    @extend_schema(
+        summary="Create a token",
+        description="The plaintext is in this answer and nowhere else. A token may give no scope that it does not have.",
+        request=CreateTokenSerializer,
+        responses={201: CreatedTokenSerializer, 422: ErrorAnswer},
+    )
+    def post(self, request: Request) -> Response:
+        wanted = CreateTokenSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        beyond = set(wanted.validated_data["scopes"]) - scopes_of(request.auth)
+        if beyond:
+            raise InsufficientScope(detail=f"this token cannot give the scopes {', '.join(sorted(beyond))}")
+        token, plaintext = create_token(request.user, **wanted.validated_data)
+        token.token = plaintext
+        return Response(CreatedTokenSerializer(token).data, status=201)
+
+
+class TokenDetail(APIView):
+    write_scope = "read"
+
+    @extend_schema(summary="Revoke a token", responses={204: None, 404: ErrorAnswer})
+    def delete(self, request: Request, token_id: str) -> Response:
+        revoke_token(get_object_or_404(ApiToken, id=token_id, user=request.user.pk))
+        return Response(status=204)

@@ -1,0 +1,28 @@
+"""Query parameters that several views read: `wait`, `all`, whole numbers."""
+
+from __future__ import annotations
+
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+LONGEST_WAIT_SECONDS = 25
+
+
+def wait_seconds(request: Request) -> int:
+    """How long the caller is willing to wait for news: 0 to 25 s."""
+    return whole_number(request, "wait", default=0, maximum=LONGEST_WAIT_SECONDS)
+
+
+def whole_number(request: Request, name: str, *, default: int, maximum: int, code: str = "invalid_request") -> int:
+    """A query parameter as a whole number from 0 to `maximum`. Raises ValidationError with `code`."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > maximum:
+        raise ValidationError({name: [f"must be a whole number from 0 to {maximum}"]}, code=code)
+    return int(text)
+
+
+def all_owners(request: Request) -> bool:
+    """Whether staff asked for everybody's objects; others see their own whatever they ask."""
+    return bool(request.user.is_staff) and request.query_params.get("all", "").lower() in {"1", "true"}

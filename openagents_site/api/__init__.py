@@ -1,0 +1,1 @@
+"""The API as a whole: its addresses, and what spans apps."""

@@ -1,0 +1,24 @@
+"""Every address below `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+from accounts.api import TokenDetail, Tokens
+from base.api.errors import not_found
+from boxes.urls import urlpatterns as box_addresses
+from conversations.api import ConversationDetail, Conversations, Messages
+from openagents_site.api.me import Me
+from runs.urls import urlpatterns as run_addresses
+
+urlpatterns = [
+    path("me", Me.as_view()),
+    path("tokens", Tokens.as_view()),
+    path("tokens/<uuid:token_id>", TokenDetail.as_view()),
+    path("conversations", Conversations.as_view()),
+    path("conversations/<uuid:conversation_id>", ConversationDetail.as_view()),
+    path("conversations/<uuid:conversation_id>/messages", Messages.as_view()),
+    *box_addresses,
+    *run_addresses,
+    re_path(r"", not_found),
+]

@@ -1,0 +1,66 @@
+"""The reference of every environment variable, made from the declarations: `.env.example`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from base.conf import Declaration, declarations
+from boxes.conf import BoxApi
+from conversations.conf import ConversationSettings
+from openagents_site.conf import Site
+
+FAMILIES: tuple[tuple[str, type], ...] = (
+    ("The site", Site),
+    ("Boxes, runs and the provider", BoxApi),
+    ("Conversations", ConversationSettings),
+)
+HEADER = """\
+# Every setting of OpenAgents Boxes. Copy to `.env` beside it, or set in the environment, which wins.
+# A commented line shows the default. Made by `manage.py print_settings`; a test keeps it true.
+
+# postgres://user:password@host:5432/name, or postgres://user@%2Ffolder%2Fof%2Fsocket/name.
+# Empty: the embedded PostgreSQL that `bin/up` starts.
+#DATABASE_URL=
+
+# Where the embedded installation keeps database, boxes and secrets. Default: .data in the checkout.
+#STATE_DIR=
+
+# Ports of `bin/up`. Unset: 8000 and 4600, or the next free ones. Set: those, or an error.
+#WEB_PORT=
+#LOCALBOX_PORT=
+
+# Web server: processes, and threads of each. A waiting viewer holds a thread, and no database connection.
+#WEB_PROCESSES=1
+#WEB_THREADS=640
+"""
+
+
+def reference() -> str:
+    """The text of `.env.example`."""
+    return HEADER + "".join(_family(title, settings_class) for title, settings_class in FAMILIES)
+
+
+def _family(title: str, settings_class: type) -> str:
+    defaults = settings_class()
+    lines = [f"\n# --- {title} ---\n"]
+    for name, declaration in declarations(settings_class).items():
+        lines.append(f"\n# {declaration.meaning}{_bounds(declaration)}\n")
+        lines.append(f"#{declaration.variable}={_text(getattr(defaults, name))}\n")
+    return "".join(lines)
+
+
+def _bounds(declaration: Declaration) -> str:
+    parts = []
+    if declaration.choices:
+        parts.append(f"One of {', '.join(declaration.choices)}.")
+    if declaration.maximum is not None:
+        parts.append(f"{declaration.minimum or 0} to {declaration.maximum}.")
+    elif declaration.minimum:
+        parts.append(f"At least {declaration.minimum}.")
+    return "".join(f" {part}" for part in parts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)

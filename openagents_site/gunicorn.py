@@ -1,0 +1,20 @@
+"""gunicorn's configuration: threads for waiting viewers, the application loaded after the fork (a connection pool or a
+thread that was there before it would be shared)."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["PROCESS_ROLE"] = "web"  # read by the settings, which are loaded later, in the worker
+wsgi_app = "openagents_site.wsgi:application"
+bind = os.environ.get("WEB_BIND", "127.0.0.1:8000")
+workers = int(os.environ.get("WEB_PROCESSES", "1"))
+worker_class = "gthread"
+threads = int(os.environ.get("WEB_THREADS", "640"))  # a waiting viewer holds one, and no database connection
+preload_app = False
+timeout = 120
+graceful_timeout = 15
+keepalive = 5
+accesslog = None  # requests are logged as structured lines by the application
+errorlog = "-"
+control_socket_disable = True

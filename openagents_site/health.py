@@ -1,0 +1,105 @@
+"""`/healthz` and `/readyz`: is this process alive, and can the installation do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+from django_q.models import Schedule
+
+from base import leases
+from boxes.models import ScheduleSlot
+from openagents_site.schedules import SCHEDULES
+
+log = structlog.get_logger(__name__)
+PROVIDER_TIMEOUT_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: whether it is good, and what to do if it is not."""
+
+    name: str
+    good: bool
+    remedy: str = ""
+
+
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 while this process answers. Touches nothing else."""
+    return JsonResponse({"status": "alive"})
+
+
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when database, migrations, schedules, worker and provider are good, else 503 with what is not."""
+    findings = examine()
+    good = all(finding.good for finding in findings)
+    body = {
+        "status": "ready" if good else "not ready",
+        "checks": {finding.name: "ok" if finding.good else finding.remedy for finding in findings},
+    }
+    return JsonResponse(body, status=200 if good else 503)
+
+
+def examine() -> list[Finding]:
+    """Every finding; what needs the database is left out while that is away."""
+    database = _checked("database", _database_answers, "the database does not answer")
+    provider = _checked("provider", _provider_answers, "the box provider does not answer, or refuses the key")
+    if not database.good:
+        return [database, provider]
+    return [
+        database,
+        _checked("migrations", _migrated, "run manage.py migrate"),
+        _checked("schedules", _scheduled, "run manage.py setup_schedules"),
+        _checked("worker", _worker_lives, "start manage.py run_worker"),
+        provider,
+    ]
+
+
+def _checked(name: str, check: Callable[[], bool], remedy: str) -> Finding:
+    try:
+        return Finding(name, check(), remedy)
+    except Exception as error:
+        log.warning("health_check_failed", check=name, error=type(error).__name__)
+        return Finding(name, good=False, remedy=remedy)
+
+
+def _database_answers() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select 1")
+        return True
+    except DatabaseError:
+        return False
+
+
+def _migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def _scheduled() -> bool:
+    names = set(Schedule.objects.values_list("name", flat=True))
+    return names >= {schedule.name for schedule in SCHEDULES} and ScheduleSlot.objects.filter(name="reconcile").exists()
+
+
+def _worker_lives() -> bool:
+    return bool(leases.live_workers())
+
+
+def _provider_answers() -> bool:
+    from boxes.client import client  # noqa: PLC0415
+
+    if not settings.BOX_API.get("api_key"):
+        return True  # creating boxes is refused by name; the rest of the installation works
+    client().list_page(limit=1, timeout_seconds=PROVIDER_TIMEOUT_SECONDS, tries=1)
+    return True
+
+

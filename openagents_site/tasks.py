@@ -1,0 +1,36 @@
+"""Entry points of the scheduler. They take nothing, return nothing, and claim what they do in the database."""
+
+from __future__ import annotations
+
+from accounts import idempotency, rates
+from base import pump
+from base.pump import Holder
+from boxes import heartbeats, slots
+from openagents_site.periodic import RECONCILE, ensure_reconcile_slot, run_reconcile
+from openagents_site.registry import drivers
+
+SCHEDULER = "scheduler"  # the heartbeat's name; the supervisor watches its age
+FORGET_HEARTBEATS_DAYS = 7
+
+
+def heartbeat() -> None:
+    """Show that tasks are really run: a wedged cluster looks healthy from outside."""
+    heartbeats.stamp(SCHEDULER)
+
+
+def reconcile_if_due() -> None:
+    """The reconcile pass, if no worker has run it when it was due."""
+    ensure_reconcile_slot()
+    slots.run_if_due(RECONCILE, Holder(), run_reconcile)
+
+
+def drive_due() -> None:
+    """Everything that is due now, once: without a worker the installation is slower, not still."""
+    pump.run_once(drivers())
+
+
+def forget_old_rows() -> None:
+    """Rows that nobody will ask for again."""
+    idempotency.forget_old()
+    rates.forget_old()
+    heartbeats.forget(FORGET_HEARTBEATS_DAYS)

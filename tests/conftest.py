@@ -1,0 +1,61 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import User
+from accounts.scopes import Scope
+from accounts.services import create_token, upsert_github_user
+from tests.postgres import release_test_cluster
+
+
+def pytest_unconfigure() -> None:
+    release_test_cluster()
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """A user who owns things."""
+    return upsert_github_user(github_id=1, github_login="owner")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """Another user, who may see nothing of the owner's."""
+    return upsert_github_user(github_id=2, github_login="stranger")
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return User.objects.create_superuser(username="staff", password="staff-password")
+
+
+ApiOf = Callable[..., APIClient]
+
+
+@pytest.fixture
+def api_of(db: None) -> ApiOf:
+    """`api_of(user, *scopes)` is a client that calls with a token of that user; all scopes by default."""
+
+    def make(user: User, *scopes: str) -> APIClient:
+        _, plaintext = create_token(user, scopes=scopes or Scope.values)
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {plaintext}")
+        return client
+
+    return make
+
+
+@pytest.fixture
+def box_api(settings: Any) -> Iterator[Callable[..., None]]:
+    """`box_api(ttl_seconds=1)` changes settings of the provider family for this test."""
+
+    def change(**values: Any) -> None:
+        settings.BOX_API = settings.BOX_API | values
+
+    yield change

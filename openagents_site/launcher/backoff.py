@@ -18,4 +18,4 @@ class Backoff:
     def after_end(self, ran_seconds: float) -> float:
         """The process ended after `ran_seconds`: how many seconds to wait before its next start."""
         self.ends = 1 if ran_seconds >= HEALTHY_SECONDS else self.ends + 1
-        return min(FIRST_SECONDS * 2 ** min(self.ends - 1, 30), LONGEST_SECONDS)
+        return min(FIRST_SECONDS * 2.0 ** min(self.ends - 1, 30), LONGEST_SECONDS)

@@ -36,7 +36,7 @@ class LogFile(RotatingFileHandler):
         """A supervisor does not fail because a log cannot be written."""
 
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=_private)
+        return open(self.baseFilename, "a", encoding="utf-8", errors="replace", opener=_private)
 
 
 class Lines:

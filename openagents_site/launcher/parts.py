@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from .child import Child, Place
@@ -21,16 +21,16 @@ KILLED_AT_ONCE = frozenset({PROVIDER})
 
 
 def parts_of(
-    entries: Iterable[Entry], environment: Mapping[str, str], place: Place, logs: Path
+    entries: Iterable[Entry], environment_of: Callable[[str], Mapping[str, str]], place: Place, logs: Path
 ) -> list[Part]:
-    """One part for each entry; each process is told by PROCESS_ROLE which one it is."""
+    """One part for each entry. `environment_of` gives the environment of the process of that name."""
     return [
         Part(
             name=entry.name,
             process=Child(
                 entry.name,
                 entry.command,
-                {**environment, "PROCESS_ROLE": entry.name},
+                environment_of(entry.name),
                 place,
                 dies_by=signal.SIGKILL if entry.name in KILLED_AT_ONCE else signal.SIGTERM,
             ),

@@ -34,7 +34,7 @@ class Supervisor:
         self.parts = list(parts)
         self._terminal = terminal
         self._log = log
-        self._watches = watches
+        self.watches = list(watches)
         self._selector = selectors.DefaultSelector()
         self._asked_to_stop = 0
         self._wake_reader, self._wake_writer = os.pipe()
@@ -141,7 +141,7 @@ class Supervisor:
 
     def _apply_watches(self) -> None:
         for part in self.parts:
-            for watch in self._watches:
+            for watch in self.watches:
                 if part.is_running and (reason := watch(part)) is not None:
                     self.announce(f"{reason}: its process group is killed", part, bad=True)
                     part.process.kill()

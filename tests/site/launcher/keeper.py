@@ -26,7 +26,7 @@ def main(folder: Path, stop_seconds: float) -> None:
     for name in records.end_leftovers(run, KILLED_AT_ONCE):
         terminal.event(name, "was left running and has been ended")
     place = Place(checkout=folder, run_folder=run, mark=uuid.uuid4().hex)
-    parts = parts_of(procfile.read(folder / "Procfile"), os.environ, place, logs)
+    parts = parts_of(procfile.read(folder / "Procfile"), lambda _: os.environ, place, logs)
     for part in parts:
         part.stop_seconds = stop_seconds
     supervisor = Supervisor(parts, terminal, log)

@@ -1,0 +1,101 @@
+"""`bin/test`: every check and every test, and one summary."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import peers, steps, test_run
+from .options import TestOptions
+from .steps import CHECKOUT, LINT, Outcome
+from .test_run import NO_TESTS, TestReport
+
+FEWEST_WORKERS, MOST_WORKERS = 2, 8
+PEERS_MISSING = 2  # exit status
+_printing = threading.Lock()
+
+
+def main(options: TestOptions) -> int:
+    """Run what was asked for. Exit status 0 if nothing failed; for arguments to pytest, its own."""
+    environment = {"TEST_ALL": "1"} if options.everything else {}
+    if options.everything:
+        try:
+            peers.install(peers.asked_for(CHECKOUT / "tests"), CHECKOUT)
+        except peers.PeersMissing as reason:
+            print(f"bin/test --all: {reason}.", file=sys.stderr)
+            return PEERS_MISSING
+    if options.pytest:
+        say("Only the tests asked for; the other checks run without arguments.")
+        report = test_run.run("tests", options.pytest, environment, say, _working_folder())
+        return summary([], [report], report.outcome.status)
+    lint: list[Outcome] = []
+    linting = threading.Thread(target=_run_lint, args=(lint,), name="lint")
+    linting.start()
+    reports = [] if options.lint_only else _run_tests(environment)
+    linting.join()
+    return summary(lint, reports, _status(lint, reports))
+
+
+def say(text: str = "") -> None:
+    """One line, whole, from whichever thread."""
+    with _printing:
+        print(text, flush=True)
+
+
+def _run_lint(outcomes: list[Outcome]) -> None:
+    for step in LINT:
+        outcome = steps.run(step)
+        outcomes.append(outcome)
+        say(f"{outcome.name}: {'FAILED' if outcome.failed else 'ok'} ({outcome.seconds:.1f} s)")
+        if outcome.failed:
+            say(outcome.output.rstrip())
+
+
+def _run_tests(environment: dict[str, str]) -> list[TestReport]:
+    """The fast tests first: what they find is known while the slow ones run."""
+    spread = ["-n", str(workers()), "--dist", "worksteal"]
+    return [
+        test_run.run("tests", ["-m", "not system", *spread], environment, say),
+        test_run.run("system tests", ["-m", "system", *spread], environment, say),
+    ]
+
+
+def workers() -> int:
+    """How many tests run at once on this machine."""
+    return max(FEWEST_WORKERS, min(MOST_WORKERS, len(os.sched_getaffinity(0))))
+
+
+def _status(lint: Sequence[Outcome], reports: Sequence[TestReport]) -> int:
+    failed = any(outcome.failed for outcome in lint)
+    bad = [report for report in reports if report.outcome.status not in {0, NO_TESTS}]
+    return int(failed or bool(bad) or (bool(reports) and not any(report.passed for report in reports)))
+
+
+def summary(lint: Sequence[Outcome], reports: Sequence[TestReport], status: int) -> int:
+    """Print what was done, what was left out and why, and pytest's own closing lines. Returns `status`."""
+    say()
+    for outcome in [*lint, *(report.outcome for report in reports)]:
+        verdict = "FAILED" if outcome.status not in {0, NO_TESTS} else "ok"
+        say(f"  {outcome.name:<24} {verdict:<7} {outcome.seconds:7.1f} s  {outcome.note}".rstrip())
+    left_out: Counter[str] = sum((report.left_out for report in reports), Counter())
+    if left_out:
+        say("\nLeft out (bin/test --all installs what is missing and leaves nothing out):")
+        for reason, count in left_out.most_common():
+            say(f"  {count} x {reason.removeprefix('Skipped: ')}")
+    say()
+    for report in reports:
+        say(report.closing_line or f"{report.outcome.name}: pytest ended with status {report.outcome.status}")
+    if reports:
+        total = [sum(getattr(report, name) for report in reports) for name in ("passed", "failed", "skipped")]
+        say("{} passed, {} failed, {} skipped".format(*total))
+    return status
+
+
+def _working_folder() -> Path:
+    """Where the command was called, if that is inside the checkout: paths on the command line are meant from there."""
+    called = Path(os.environ.get("OPENAGENTS_INVOKED_FROM", CHECKOUT))
+    return called if called.is_relative_to(CHECKOUT) else CHECKOUT

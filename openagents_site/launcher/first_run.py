@@ -1,0 +1,157 @@
+"""The first run: a box, a command in it, its output as it comes, and what it cost. Only through the public API."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .api_client import WAIT_SECONDS, Api, ApiError
+
+COMMAND = """\
+echo "Hello from a box: $(uname -sm), user $(id -un 2>/dev/null || id -u), home $HOME"
+for n in 1 2 3 4 5; do
+  echo "step $n of 5 at $(date -u +%H:%M:%S): $((n * n)) squared is $((n * n * n * n))"
+  sleep 0.5
+done
+echo "written by the box" > result.txt
+echo "result.txt holds: $(cat result.txt)"
+"""
+READY_STATES = frozenset({"ready", "idle", "running"})
+STARTING_STATES = frozenset({"init", "provisioning", "provisioned", "cloning"})
+READY_SECONDS = 120.0
+SETTLEMENT_SECONDS = 20.0
+AGAIN_SECONDS = 60.0  # for how long a site that does not answer is asked again
+Say = Callable[[str, str], None]  # text, style
+
+
+class FirstRunFailed(Exception):  # noqa: N818 - a sentence for the user
+    """Why there is no exit status to report."""
+
+
+class FirstRun:
+    """One run from nothing to its cost. `say` prints a line; `stopping` tells that nobody waits for it any more."""
+
+    def __init__(self, api: Api, say: Say, stopping: Callable[[], bool]) -> None:
+        self._api = api
+        self._say = say
+        self._stopping = stopping
+
+    def do(self) -> int:
+        """The command's exit status. Raises FirstRunFailed; the box is stopped in any case."""
+        try:
+            return self._do()
+        except ApiError as error:
+            raise FirstRunFailed(f"{error.detail} ({error.code})") from error
+
+    def _do(self) -> int:
+        began = time.monotonic()
+        box = self._persistently(lambda key: self._api.post("/api/v1/boxes", {}, key))
+        try:
+            box = self._ready(box)
+            self._say(
+                f"box {box['label']} ({box['box_id']}) is ready after {time.monotonic() - began:.1f} s",
+                "green",
+            )
+            run = self._run(box)
+        finally:
+            stopped = self._persistently(
+                lambda key: self._api.post(f"/api/v1/boxes/{box['id']}/stop", key=key)
+            )
+        self._say(f"box stopped after {stopped['lifetime_seconds']} s; {self._cost(box['id'])}", "green")
+        return self._exit_status(run)
+
+    def _ready(self, box: dict[str, Any]) -> dict[str, Any]:
+        for _ in self._until(READY_SECONDS):
+            if box["state"] in READY_STATES and box["box_id"]:
+                return box
+            if box["stopped_at"] or box["state"] not in STARTING_STATES | READY_STATES:
+                raise FirstRunFailed(
+                    f"the box ended before it was ready (state {box['state']}, {box['stop_reason']})"
+                )
+            box = self._get(f"/api/v1/boxes/{box['id']}")
+        raise FirstRunFailed(f"the box was not ready after {READY_SECONDS:.0f} s (state {box['state']})")
+
+    def _run(self, box: dict[str, Any]) -> dict[str, Any]:
+        """Start the command, show its output as it comes, and return the run as it ended."""
+        for line in COMMAND.splitlines():
+            self._say(f"  $ {line}", "dim")
+        run = self._persistently(
+            lambda key: self._api.post("/api/v1/runs", {"box": box["id"], "command": COMMAND}, key)
+        )
+        offset, shown = 0, _Lines(self._say)
+        while True:
+            if self._stopping():
+                raise FirstRunFailed("stopped before the command ended")
+            ended = run[
+                "is_terminal"
+            ]  # known before the output is read, so that the last of it is not missed
+            part = self._get(
+                f"/api/v1/runs/{run['id']}/output?offset={offset}&wait={0 if ended else WAIT_SECONDS}"
+            )
+            shown.add(part["output"])
+            if ended and part["next_offset"] == offset:
+                shown.end()
+                return run
+            offset = part["next_offset"]
+            run = run if ended else self._get(f"/api/v1/runs/{run['id']}")
+
+    def _exit_status(self, run: dict[str, Any]) -> int:
+        status, state = run["exit_status"], run["state"]
+        if status is None:
+            raise FirstRunFailed(
+                f"the command has no exit status: the run is {state} ({run['failure_reason']})"
+            )
+        self._say(f"the run {state}, exit status {status}", "bold green" if status == 0 else "bold red")
+        return int(status)
+
+    def _cost(self, box_id: str) -> str:
+        for _ in self._until(SETTLEMENT_SECONDS):
+            box = self._get(f"/api/v1/boxes/{box_id}")
+            if box["usage_settled_at"]:
+                cost = box["settled_cost_microusd"]
+                return "cost unknown" if cost is None else f"cost ${cost / 1_000_000:.6f}"
+        return "cost not settled yet"
+
+    def _until(self, seconds: float) -> Iterator[None]:
+        """Twice a second for so long, as long as anybody waits for it."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._stopping():
+            yield
+            time.sleep(0.5)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        return self._persistently(lambda _: self._api.get(path))
+
+    def _persistently(self, request: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+        """Send it again, under the same key, while the site is not there: its processes may be killed at any time."""
+        key, deadline = str(uuid.uuid4()), time.monotonic() + AGAIN_SECONDS
+        while True:
+            try:
+                return request(key)
+            except ApiError as error:
+                if not _may_pass(error) or time.monotonic() > deadline or self._stopping():
+                    raise
+            time.sleep(0.5)
+
+
+def _may_pass(error: ApiError) -> bool:
+    return error.status in {0, 500, 502, 503, 504} or error.code == "idempotency_in_progress"
+
+
+class _Lines:
+    """Output in pieces, shown line by line."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._pending = ""
+
+    def add(self, text: str) -> None:
+        *lines, self._pending = (self._pending + text).split("\n")
+        for line in lines:
+            self._say(f"  {line}", "")
+
+    def end(self) -> None:
+        if self._pending:
+            self._say(f"  {self._pending}", "")

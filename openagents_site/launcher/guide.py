@@ -1,0 +1,98 @@
+"""What a start tells the user once the processes run: that all is good, the first run, and how to go on from there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from pathlib import Path
+
+from rich.text import Text
+
+from . import provision
+from .api_client import Api
+from .first_run import FirstRun, FirstRunFailed
+from .terminal import Terminal
+
+DONE_FILE = "first-run-done"
+
+
+class Provisioned:
+    """What `provision` did."""
+
+    def __init__(self, last_line: str) -> None:
+        told = json.loads(last_line)
+        self.user = str(told["user"])
+        self.created = bool(told["created"])
+        self.token_created = bool(told["token_created"])
+
+
+class Guide:
+    """Talks to the site at `url` as its administrator, whose secrets are in `state`/private."""
+
+    def __init__(self, terminal: Terminal, url: str, state: Path, stopping: threading.Event) -> None:
+        self._terminal = terminal
+        self._url = url
+        self._state = state
+        self._stopping = stopping
+
+    @property
+    def had_first_run(self) -> bool:
+        return (self._state / DONE_FILE).exists()
+
+    def first_run(self) -> int:
+        """Do a run and show it; its exit status, or 1 with a sentence if there is none."""
+        self._terminal.say()
+        self._terminal.say("A run, through the public API:", style="bold")
+        api = Api(self._url, (self._state / "private" / provision.TOKEN_FILE).read_text().strip())
+        try:
+            status = FirstRun(api, self._say, self._stopping.is_set).do()
+        except FirstRunFailed as reason:
+            self._terminal.say(f"The run could not be done: {reason}.", style="bold red")
+            return 1
+        (self._state / DONE_FILE).touch()
+        return status
+
+    def closing_words(self, provisioned: Provisioned) -> None:
+        """Where everything is and how to use it."""
+        private = self._state / "private"
+        password = private / provision.PASSWORD_FILE
+        token = private / provision.TOKEN_FILE
+        self._terminal.say()
+        for name, value in (
+            (
+                "site",
+                f"{self._url}/admin/    API: {self._url}/api/v1/    its description: {self._url}/api/docs/",
+            ),
+            ("user", provisioned.user),
+            ("password", _secret(password, shown=provisioned.created)),
+            ("token", _secret(token, shown=provisioned.token_created)),
+        ):
+            self._terminal.say(Text(f"{name:>9}  ", style="bold").append(value, style="not bold"))
+        self._terminal.say()
+        self._terminal.say("Try it from another terminal:", style="bold")
+        for line in curl_lines(self._url, private / provision.HEADER_FILE):
+            self._terminal.say(f"  {line}")
+        self._terminal.say()
+
+    def _say(self, text: str, style: str) -> None:
+        self._terminal.say(f"  {text}", style=style)
+
+
+def curl_lines(url: str, header_file: Path) -> list[str]:
+    """Three requests to copy: a box, a command in it, the box stopped. The token is read from its file by curl."""
+    curl = f"curl -sS -H @{shlex.quote(str(header_file))} -H 'Content-Type: application/json'"
+    return [
+        f"""{curl} -d '{body}' {url}/api/v1{path}"""
+        for path, body in (
+            ("/boxes", '{"label": "mine", "wait": 20}'),
+            ("/boxes/mine/commands", '{"command": "uname -a; id; ls -la"}'),
+            ("/boxes/mine/stop", "{}"),
+        )
+    ]
+
+
+def _secret(path: Path, *, shown: bool) -> str:
+    if not path.exists():
+        return "as you have set it"
+    return f"{path.read_text().strip()}    (shown this once; kept in {path})" if shown else f"cat {path}"

@@ -1,0 +1,82 @@
+"""Prepare the database for a start: `python -m openagents_site.launcher.provision`.
+
+Migrates, sets up the schedules, and sees to an administrator with an API token. Unlike the supervisor that runs it,
+it needs Django, and ends before the first process starts. Its last line of output is JSON: user, created, token_created.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import django
+
+USER = "admin"
+SCOPES = ("read", "box:control", "computer:control", "forge:write", "work:control")
+TOKEN_NAME = "bin/up"  # noqa: S105 - the name under which the token is listed
+PASSWORD_FILE = "admin_password"  # noqa: S105 - a file name
+TOKEN_FILE = "admin_token"  # noqa: S105 - a file name
+HEADER_FILE = "api_header"  # for curl -H @FILE, so that the token is in no process list
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+
+    call_command("migrate", interactive=False, verbosity=1)
+    call_command("setup_schedules")
+    private = Path(settings.STATE_ROOT) / "private"
+    created = ensure_administrator(private)
+    token_created = ensure_token(private)
+    print(json.dumps({"user": USER, "created": created, "token_created": token_created}))
+
+
+def ensure_administrator(private: Path) -> bool:
+    """See to the user; True if it was made now, with the password kept in `private`. An existing one is left as it is."""
+    from accounts.models import User
+    from base import state_root
+
+    if User.objects.filter(username=USER).exists():
+        return False
+    password = state_root.private_secret(PASSWORD_FILE, private.parent)
+    User.objects.create_superuser(USER, password=password)
+    return True
+
+
+def ensure_token(private: Path) -> bool:
+    """See to a token that works, kept in `private`; True if it was made now."""
+    from accounts.models import User
+    from accounts.services import create_token
+
+    kept = private / TOKEN_FILE
+    if kept.exists() and _works(kept.read_text().strip()):
+        return False
+    _, plaintext = create_token(User.objects.get(username=USER), name=TOKEN_NAME, scopes=SCOPES)
+    _keep(kept, plaintext)
+    _keep(private / HEADER_FILE, f"Authorization: Bearer {plaintext}")
+    return True
+
+
+def _works(plaintext: str) -> bool:
+    from knox.crypto import hash_token
+
+    from accounts.models import ApiToken
+
+    return ApiToken.objects.filter(
+        digest=hash_token(plaintext), revoked_at=None, user__is_active=True
+    ).exists()
+
+
+def _keep(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".part")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text + "\n")
+    partial.replace(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Waiting until the whole installation is good, and saying what keeps it from being so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from .api_client import Api, ApiError
+from .part import Part
+
+READY_SECONDS = 120.0
+LOOK_SECONDS = 0.25
+SAY_SECONDS = 5.0
+TAIL_LINES = 20
+
+
+class NotReady(Exception):  # noqa: N818 - a sentence for the user
+    """What is missing, after all the time there was."""
+
+
+def wait_until_ready(
+    api: Api, say: Callable[[str], None], stopping: Callable[[], bool], seconds: float = READY_SECONDS
+) -> None:
+    """Return when /readyz is good, or when `stopping`. Says every few seconds what it waits for. Raises NotReady."""
+    began = said = time.monotonic()
+    while not stopping():
+        missing = what_is_missing(api)
+        if not missing:
+            return
+        now = time.monotonic()
+        if now - began > seconds:
+            raise NotReady(f"not ready after {seconds:.0f} s: {missing}")
+        if now - said > SAY_SECONDS:
+            said = now
+            say(f"waiting for {missing} ({now - began:.0f} s)")
+        time.sleep(LOOK_SECONDS)
+
+
+def what_is_missing(api: Api) -> str:
+    """Empty if all is good; else what /readyz names, with what it says of it, or the web server itself."""
+    try:
+        api.get("/readyz")
+    except ApiError as error:
+        checks = error.body.get("checks", {})
+        named = [f"{name} ({told})" for name, told in checks.items() if told != "ok"]
+        return ", ".join(named) or ("the web server" if error.status == 0 else error.detail)
+    return ""
+
+
+def culprit(parts: Sequence[Part]) -> Part | None:
+    """The part that most likely keeps the others from being good: the one that was started most often."""
+    troubled = [part for part in parts if part.starts > 1 or not part.is_running]
+    return max(troubled, key=lambda part: part.starts, default=None)
+
+
+def last_lines(part: Part) -> list[str]:
+    return list(part.log.recent)[-TAIL_LINES:]

@@ -1,0 +1,227 @@
+"""`bin/up`: everything from the state folder to the last curl line, and everything stopped again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from base import state_root
+from base.embedded_postgres.cluster import Cluster
+from base.errors import CodedError
+
+from . import plan, records
+from .api_client import Api
+from .child import Place
+from .database import Database
+from .guide import Guide, Provisioned
+from .heartbeat import HeartbeatWatch
+from .hold import Hold
+from .logs import LogFile
+from .options import UpOptions
+from .part import Part
+from .parts import DATABASE, KILLED_AT_ONCE, STOP_PHASES, parts_of
+from .ports import PortTaken
+from .procfile import ProcfileError
+from .readiness import NotReady, culprit, last_lines, wait_until_ready
+from .supervisor import Supervisor
+from .terminal import Terminal
+
+SCHEDULER = "scheduler"
+INTERRUPTED = 130
+
+
+class UpFailed(Exception):  # noqa: N818 - a sentence for the user
+    """Why the installation is not up."""
+
+
+def main(options: UpOptions) -> int:
+    """Be up until told to stop. Returns the exit status."""
+    terminal = Terminal(verbose=options.verbose)
+    try:
+        return _main(options, terminal)
+    except (UpFailed, PortTaken, ProcfileError, plan.PlanError) as reason:
+        return _end_with(terminal, str(reason))
+    except CodedError as error:
+        return _end_with(terminal, error.detail)
+    except OSError as error:
+        return _end_with(terminal, f"{error.filename or 'the system'}: {error.strerror or error}")
+    finally:
+        terminal.close()
+
+
+def _end_with(terminal: Terminal, reason: str) -> int:
+    terminal.say(f"bin/up: {reason.rstrip('.')}.", style="bold red")
+    return 1
+
+
+def _main(options: UpOptions, terminal: Terminal) -> int:
+    plan.load_env_file()
+    state = state_root.prepare()
+    if state.notice:
+        terminal.say(state.notice, style="yellow")
+    run_folder, logs = state.path / "run", state.path / "logs"
+    for folder in (run_folder, logs):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    hold = Hold(run_folder)
+    if not hold.take():
+        return _already_running(hold, options, terminal, state.path)
+    try:
+        return Start(options, terminal, state, hold).run()
+    finally:
+        hold.release()
+
+
+def _already_running(hold: Hold, options: UpOptions, terminal: Terminal, state: Path) -> int:
+    """`--once` uses what runs; otherwise there is nothing to do but say where it is."""
+    process, url = hold.holder()
+    if not url:
+        raise UpFailed("another bin/up is starting in this checkout: wait for it, or end it")
+    terminal.say(f"Already running at {url} (process {process}; logs in {state / 'logs'}).")
+    if options.port and not url.endswith(f":{options.port}"):
+        raise UpFailed(f"to have it on port {options.port}, end process {process} first")
+    return Guide(terminal, url, state, threading.Event()).first_run() if options.once else 0
+
+
+class Start:
+    """One start, from the plan to the last process ended. The hold is taken."""
+
+    def __init__(
+        self, options: UpOptions, terminal: Terminal, state: state_root.StateRoot, hold: Hold
+    ) -> None:
+        self._options = options
+        self._terminal = terminal
+        self._state = state
+        self._hold = hold
+        self._logs = state.path / "logs"
+        self._status = 0
+        for name in records.end_leftovers(state.path / "run", KILLED_AT_ONCE):
+            terminal.event(name, "was left running by a start that was killed, and has been ended")
+        self._plan = plan.make(state, options.port)
+        self._supervisor = Supervisor([], terminal, LogFile(self._logs, "supervisor"))
+
+    def run(self) -> int:
+        self._supervisor.take_signals()
+        self._say_ports()
+        try:
+            self._start_database()
+            provisioned = self._provision()
+            self._start_processes()
+            if not self._supervisor.stopping.is_set():
+                threading.Thread(target=self._lead, args=(provisioned,), name="guide", daemon=True).start()
+            self._supervisor.run()
+        finally:
+            self._supervisor.stop()
+            self._terminal.say("Everything is stopped.", style="dim")
+        return self._status
+
+    def _say_ports(self) -> None:
+        for name, port, usual in (
+            ("The site", self._plan.web_port, plan.WEB_PORT),
+            ("The box provider", self._plan.provider_port, plan.PROVIDER_PORT),
+        ):
+            if port is not None and port != usual and not self._options.port:
+                self._terminal.say(f"{name} listens on port {port}.", style="yellow")
+
+    def _start_database(self) -> None:
+        """As the first part, since everything else needs it."""
+        if not self._plan.embedded_database:
+            return
+        with self._step("PostgreSQL"):
+            database = Database(Cluster(self._state.postgres))
+            part = Part(DATABASE, database, LogFile(self._logs, DATABASE), STOP_PHASES[DATABASE])
+            self._supervisor.parts.append(part)
+            part.start()
+
+    def _provision(self) -> Provisioned:
+        with self._step("Database, schedules and administrator"):
+            done = subprocess.run(
+                [sys.executable, "-m", "openagents_site.launcher.provision"],
+                cwd=plan.CHECKOUT,
+                env=self._plan.environment_of("provision"),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        log = LogFile(self._logs, "provision")
+        for line in (done.stdout + done.stderr).splitlines():
+            log.write_line(line)
+        if done.returncode != 0:
+            said = (
+                done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
+            ).splitlines()
+            raise UpFailed(f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})")
+        return Provisioned(done.stdout.strip().splitlines()[-1])
+
+    def _start_processes(self) -> None:
+        place = Place(plan.CHECKOUT, self._state.path / "run", uuid.uuid4().hex)
+        self._supervisor.parts += parts_of(self._plan.entries(), self._plan.environment_of, place, self._logs)
+        watch = HeartbeatWatch(SCHEDULER, self._plan.database_parameters())
+        watch.start()
+        self._supervisor.watches.append(watch)
+
+    def _lead(self, provisioned: Provisioned) -> None:
+        """In a thread of its own: see the installation become ready, do the run, say how to go on."""
+        try:
+            self._status = self._led(provisioned)
+        except Exception as error:  # the installation is not left running without a word
+            self._terminal.say(f"bin/up: {error}", style="bold red")
+            self._status = 1
+            self._supervisor.request_stop()
+
+    def _led(self, provisioned: Provisioned) -> int:
+        stopping = self._supervisor.stopping
+        guide = Guide(self._terminal, self._plan.public_url, self._state.path, stopping)
+        try:
+            with self._step("Site, scheduler, worker and provider"):
+                wait_until_ready(
+                    Api(self._plan.url), lambda text: self._terminal.say(f"  {text}", "dim"), stopping.is_set
+                )
+        except NotReady as reason:
+            self._show_culprit()
+            raise UpFailed(f"the installation did not become ready: {reason}") from reason
+        if stopping.is_set():
+            return INTERRUPTED if self._options.once else 0
+        self._hold.announce(self._plan.public_url)
+        status = (
+            guide.first_run() if self._options.once or (self._options.demo and not guide.had_first_run) else 0
+        )
+        if stopping.is_set():
+            return INTERRUPTED if self._options.once else 0
+        if self._options.once:
+            self._supervisor.request_stop()
+            return status
+        guide.closing_words(provisioned)
+        self._terminal.say("Up. Ctrl-C stops everything.", style="bold green")
+        return 0
+
+    def _show_culprit(self) -> None:
+        part = culprit(self._supervisor.parts)
+        for line in last_lines(part) if part else []:
+            self._terminal.say(f"  {part.name if part else ''}: {line}")
+
+    def _step(self, what: str) -> _Step:
+        return _Step(what, self._terminal.say)
+
+
+class _Step:
+    """Says what is done and how long it took."""
+
+    def __init__(self, what: str, say: Callable[[str, str], None]) -> None:
+        self._what, self._say = what, say
+        self._began = time.monotonic()
+
+    def __enter__(self) -> None:
+        self._say(f"{self._what} ...", "dim")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        seconds = time.monotonic() - self._began
+        self._say(
+            f"{self._what}: {'ready' if kind is None else 'failed'} after {seconds:.1f} s",
+            "green" if kind is None else "red",
+        )

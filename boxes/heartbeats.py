@@ -24,7 +24,8 @@ def age_seconds(name: str) -> float | None:
     """How long ago `name` last did its work; None if it never did."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "select extract(epoch from clock_timestamp() - stamped_at) from process_heartbeats where name = %s", [name]
+            "select extract(epoch from clock_timestamp() - stamped_at) from process_heartbeats where name = %s",
+            [name],
         )
         row = cursor.fetchone()
     return float(row[0]) if row else None

@@ -117,6 +117,9 @@ def run_if_due(name: str, holder: Holder, work: Callable[[], dict[str, Any]]) ->
 def seconds_until_due(name: str) -> float | None:
     """Until the slot is due; negative if it is late; None if there is no such slot."""
     with connection.cursor() as cursor:
-        cursor.execute("select extract(epoch from next_at - clock_timestamp()) from schedule_slots where name = %s", [name])
+        cursor.execute(
+            "select extract(epoch from next_at - clock_timestamp()) from schedule_slots where name = %s",
+            [name],
+        )
         row = cursor.fetchone()
     return float(row[0]) if row else None

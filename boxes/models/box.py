@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pghistory
@@ -13,10 +15,11 @@ from django.utils import timezone
 
 from base.guards import Immutable, WriteOnce
 from base.leases import Leased
+from boxes.conf import box_api
+from boxes.lifetime import LeaseEnd, lease_end
+from boxes.models.labels import LONGEST_LABEL_BYTES, LabelNumber
 from boxes.states import BoxState, SetupStatus, StopReason
 from conversations.models import Conversation
-
-LONGEST_LABEL_BYTES = 128
 
 TRACKED = ["box_id", "label", "state", "setup_status", "stop_requested_at", "stopped_at", "stop_reason",
            "lifetime_seconds", "settled_cost_microusd", "usage_settled_at", "extended_until", "generation"]  # fmt: skip
@@ -46,17 +49,28 @@ class Box(Leased):
     setup_status = models.CharField(max_length=7, choices=SetupStatus.choices, default=SetupStatus.PENDING)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     budgeted = models.BooleanField(default=False)
-    estimated_burn_rate_microusd = models.BigIntegerField(default=0, help_text="An admission figure, never spending.")
+    estimated_burn_rate_microusd = models.BigIntegerField(
+        default=0, help_text="An admission figure, never spending."
+    )
 
     # Creation: what is needed to ask again with the same key, from this row alone.
     create_key = models.CharField(max_length=255, null=True, blank=True, unique=True, editable=False)
     create_body = models.JSONField(null=True, blank=True, editable=False)
     create_attempted_at = models.DateTimeField(null=True, blank=True, help_text="first attempt")
     create_attempts = models.PositiveIntegerField(default=0)
-    create_unknown = models.BooleanField(default=False, help_text="an attempt may have succeeded without an answer")
+    create_error = models.CharField(
+        max_length=128, null=True, blank=True, help_text="code of the last trouble with it"
+    )
+    create_unknown = models.BooleanField(
+        default=False, help_text="an attempt may have succeeded without an answer"
+    )
     marked_at = models.DateTimeField(null=True, blank=True, help_text="when our name was given to it")
     ready_checks = models.PositiveIntegerField(default=0, help_text="looks at it until it was ready")
-    next_provision_at = models.DateTimeField(null=True, blank=True, help_text="when its creation goes on")
+    next_provision_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="when the worker goes on with its creation or with a stop that was asked for",
+    )
 
     # Life
     last_activity_at = models.DateTimeField(null=True, blank=True, help_text="last synchronous command")
@@ -79,7 +93,9 @@ class Box(Leased):
     reconciliation_failures = models.IntegerField(default=0)
     reconciliation_error = models.CharField(max_length=128, null=True, blank=True)
     next_reconciliation_at = models.DateTimeField(null=True, blank=True)
-    undone_sightings = models.PositiveIntegerField(default=0, help_text="listings that show it up although stopped")
+    undone_sightings = models.PositiveIntegerField(
+        default=0, help_text="listings that show it up although stopped"
+    )
 
     class Meta:
         db_table = "conversation_boxes"
@@ -91,7 +107,9 @@ class Box(Leased):
                 condition=Q(stopped_at__isnull=True),
                 name="conversation_boxes_active_label_index",
             ),
-            models.CheckConstraint(condition=Q(state__in=BoxState.values), name="conversation_boxes_state_check"),
+            models.CheckConstraint(
+                condition=Q(state__in=BoxState.values), name="conversation_boxes_state_check"
+            ),
             models.CheckConstraint(
                 condition=Q(setup_status__in=SetupStatus.values), name="conversation_boxes_setup_status_check"
             ),
@@ -106,9 +124,7 @@ class Box(Leased):
                 & (Q(settled_cost_microusd__isnull=True) | Q(settled_cost_microusd__gte=0)),
                 name="conversation_boxes_usage_check",
             ),
-            models.CheckConstraint(
-                condition=~Q(label=""), name="conversation_boxes_label_check"
-            ),
+            models.CheckConstraint(condition=~Q(label=""), name="conversation_boxes_label_check"),
         ]
         indexes = [
             models.Index(
@@ -117,7 +133,9 @@ class Box(Leased):
                 name="conversation_boxes_open_index",
             ),
             models.Index(
-                fields=["conversation"], condition=Q(stopped_at__isnull=True), name="conversation_boxes_live_index"
+                fields=["conversation"],
+                condition=Q(stopped_at__isnull=True),
+                name="conversation_boxes_live_index",
             ),
             models.Index(
                 fields=["next_provision_at"],
@@ -130,10 +148,18 @@ class Box(Leased):
                 name="conversation_boxes_unset_index",
             ),
             models.Index(fields=["conversation", "-created_at"], name="conversation_boxes_list_index"),
+            models.Index("conversation", LabelNumber("label"), name="conversation_boxes_number_idx"),
+            models.Index(
+                fields=["stopped_at"],
+                condition=Q(stopped_at__isnull=False),
+                name="conversation_boxes_month_index",
+            ),
         ]
         triggers = [
             Immutable(name="box_1_identity", fields=["conversation"], message="box identity is immutable"),
-            WriteOnce(name="box_1_once", fields=["box_id", "create_key"], message="box identity is immutable"),
+            WriteOnce(
+                name="box_1_once", fields=["box_id", "create_key"], message="box identity is immutable"
+            ),
             WriteOnce(
                 name="box_2_stopped",
                 fields=["stopped_at", "stop_reason", "lifetime_seconds"],
@@ -148,7 +174,9 @@ class Box(Leased):
                 name="box_4_stays_down",
                 when=pgtrigger.Before,
                 operation=pgtrigger.Update,
-                condition=pgtrigger.Q(old__stopped_at__isnull=False, old__state__df=pgtrigger.F("new__state")),
+                condition=pgtrigger.Q(
+                    old__stopped_at__isnull=False, old__state__df=pgtrigger.F("new__state")
+                ),
                 func="if new.state not in ('archiving', 'archived', 'error') then"
                 " raise exception 'stopped box is immutable'; end if; return new;",
             ),
@@ -156,6 +184,14 @@ class Box(Leased):
                 name="box_5_kept",
                 operation=pgtrigger.Delete,
                 condition=pgtrigger.Q(old__box_id__isnull=False) | pgtrigger.Q(old__stopped_at__isnull=False),
+            ),
+            pgtrigger.Trigger(
+                name="box_6_frees_label",
+                when=pgtrigger.After,
+                operation=pgtrigger.Update,
+                condition=pgtrigger.Q(old__stopped_at__isnull=True, new__stopped_at__isnull=False),
+                func="update box_fanout_items set released_at = new.stopped_at"
+                " where conversation_box_id = new.id and released_at is null; return null;",
             ),
         ]
 
@@ -170,3 +206,36 @@ class Box(Leased):
     def is_active(self) -> bool:
         """Whether the row holds quota: its box may exist and may cost."""
         return self.stopped_at is None
+
+    @property
+    def lease_end(self) -> LeaseEnd | None:
+        """When the box is stopped at the latest, and by which rule; None once it is stopped."""
+        if self.stopped_at is not None:
+            return None
+        conf = box_api()
+        return lease_end(
+            self.created_at,
+            self.extended_until,
+            ttl_seconds=conf.ttl_seconds,
+            maximum_lifetime_seconds=conf.maximum_lifetime_seconds,
+        )
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """The time of `lease_end`."""
+        return self.lease_end.at if self.lease_end else None
+
+    @property
+    def expires_because(self) -> str | None:
+        """The rule of `lease_end`: `ttl`, `extended` or `maximum_lifetime`."""
+        return self.lease_end.because.value if self.lease_end else None
+
+    @cached_property
+    def idle_since(self) -> datetime | None:
+        """Since when nothing was done in it; None while something runs and once it is stopped.
+
+        Reads more than this row. Whoever shows many boxes has it set for all at once by `boxes.activity.attach`.
+        """
+        from boxes.activity import idle_since  # the row is below what is known of its activity
+
+        return idle_since([self])[self.pk]

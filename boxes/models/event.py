@@ -20,10 +20,14 @@ class ReconciliationEvent(models.Model):
     reason = models.CharField(max_length=128)
     details = models.JSONField(default=dict, help_text="the provider's list entry, secrets struck out")
     owned = models.BooleanField(default=False, help_text="it carries this installation's name")
-    box = models.ForeignKey("boxes.Box", null=True, blank=True, on_delete=models.PROTECT, related_name="events")
+    box = models.ForeignKey(
+        "boxes.Box", null=True, blank=True, on_delete=models.PROTECT, related_name="events"
+    )
     observed_at = models.DateTimeField(help_text="first sighting")
     last_seen_at = models.DateTimeField(null=True, blank=True)
-    reopened_at = models.DateTimeField(null=True, blank=True, help_text="when it came back after being handled")
+    reopened_at = models.DateTimeField(
+        null=True, blank=True, help_text="when it came back after being handled"
+    )
     stop_attempted_at = models.DateTimeField(null=True, blank=True)
     handled_at = models.DateTimeField(null=True, blank=True)
     handled_by = models.ForeignKey(

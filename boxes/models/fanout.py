@@ -8,7 +8,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from boxes.models.box import LONGEST_LABEL_BYTES, Box
+from boxes.models.box import Box
+from boxes.models.labels import LONGEST_LABEL_BYTES, LabelNumber
 from boxes.states import HOLDS_LABEL, FanoutState, ItemState
 from conversations.models import Conversation
 
@@ -37,9 +38,13 @@ class FanoutRequest(models.Model):
                 condition=Q(requested_count__gt=0) & Q(admitted_count__gte=0) & Q(queued_count__gte=0),
                 name="box_fanout_requests_counts_check",
             ),
-            models.CheckConstraint(condition=Q(state__in=FanoutState.values), name="box_fanout_requests_state_check"),
+            models.CheckConstraint(
+                condition=Q(state__in=FanoutState.values), name="box_fanout_requests_state_check"
+            ),
         ]
-        indexes = [models.Index(fields=["conversation", "-created_at"], name="box_fanout_requests_list_index")]
+        indexes = [
+            models.Index(fields=["conversation", "-created_at"], name="box_fanout_requests_list_index")
+        ]
 
     def __str__(self) -> str:
         return f"{self.requested_count} boxes"
@@ -52,7 +57,9 @@ class FanoutItem(models.Model):
     request = models.ForeignKey(FanoutRequest, on_delete=models.PROTECT, related_name="items")
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="+")
     position = models.PositiveIntegerField()
-    queue_sequence = models.BigIntegerField(unique=True, help_text="global order of asking; kept over retries")
+    queue_sequence = models.BigIntegerField(
+        unique=True, help_text="global order of asking; kept over retries"
+    )
     label = models.CharField(max_length=LONGEST_LABEL_BYTES)
     state = models.CharField(max_length=8, choices=ItemState.choices, default=ItemState.QUEUED)
     queue_reason = models.CharField(max_length=64, null=True, blank=True)
@@ -61,7 +68,16 @@ class FanoutItem(models.Model):
     estimated_burn_rate_microusd = models.BigIntegerField(default=0)
     requesting_principal = models.JSONField()
     admitted_at = models.DateTimeField(null=True, blank=True)
-    queued_at = models.DateTimeField(null=True, blank=True)
+    queued_at = models.DateTimeField(
+        null=True, blank=True, help_text="since when it waits; kept over retries"
+    )
+    released_at = models.DateTimeField(
+        null=True, blank=True, help_text="when its box stopped and freed the label"
+    )
+    refusals = models.PositiveIntegerField(default=0, help_text="refusals by the provider")
+    next_attempt_at = models.DateTimeField(
+        null=True, blank=True, help_text="not tried again before; null: any time"
+    )
 
     class Meta:
         db_table = "box_fanout_items"
@@ -70,16 +86,21 @@ class FanoutItem(models.Model):
             models.UniqueConstraint(fields=["request", "position"], name="box_fanout_items_position_index"),
             models.UniqueConstraint(
                 fields=["conversation", "label"],
-                condition=Q(state__in=[str(state) for state in HOLDS_LABEL]),
+                condition=Q(state__in=[str(state) for state in HOLDS_LABEL], released_at__isnull=True),
                 name="box_fanout_items_active_label_index",
             ),
-            models.CheckConstraint(condition=Q(state__in=ItemState.values), name="box_fanout_items_state_check"),
+            models.CheckConstraint(
+                condition=Q(state__in=ItemState.values), name="box_fanout_items_state_check"
+            ),
             models.CheckConstraint(
                 condition=Q(estimated_burn_rate_microusd__gte=0), name="box_fanout_items_estimate_check"
             ),
         ]
         indexes = [
-            models.Index(F("queue_sequence"), condition=Q(state="queued"), name="box_fanout_items_queue_index")
+            models.Index(
+                F("queue_sequence"), condition=Q(state="queued"), name="box_fanout_items_queue_index"
+            ),
+            models.Index("conversation", LabelNumber("label"), name="box_fanout_items_number_index"),
         ]
 
     def __str__(self) -> str:

@@ -32,7 +32,9 @@ class ScheduleSlot(Leased):
     failures = models.PositiveIntegerField(default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    outcome = models.JSONField(null=True, blank=True, help_text="what the last pass counted, or its error code")
+    outcome = models.JSONField(
+        null=True, blank=True, help_text="what the last pass counted, or its error code"
+    )
 
     class Meta:
         db_table = "schedule_slots"

@@ -1,0 +1,42 @@
+"""When boxes were last in use: by synchronous commands (stamped on the row) and by what higher apps report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from base import hooks
+from boxes.models import Box
+
+
+def idle_since(boxes: Sequence[Box]) -> dict[UUID, datetime | None]:
+    """For each box, since when nothing was done in it: its last activity, else its creation.
+
+    None while something is alive in it, however old, and for a stopped box. Asks each reporter once for all boxes.
+    """
+    active = [box for box in boxes if box.stopped_at is None]
+    reports = _reports(active)
+    return {box.pk: _idle_since(box, reports) if box.stopped_at is None else None for box in boxes}
+
+
+def attach(boxes: Iterable[Box]) -> list[Box]:
+    """The boxes, each with its `idle_since` set, in as many queries as there are reporters."""
+    listed = list(boxes)
+    by_id = {box.pk: box for box in listed}
+    for pk, moment in idle_since(listed).items():
+        by_id[pk].idle_since = moment
+    return listed
+
+
+def _reports(boxes: Sequence[Box]) -> list[Mapping[UUID, Any]]:
+    return hooks.box_activity([box.pk for box in boxes]) if boxes else []
+
+
+def _idle_since(box: Box, reports: Sequence[Mapping[UUID, datetime | None]]) -> datetime | None:
+    said = [report[box.pk] for report in reports if box.pk in report]
+    if any(moment is None for moment in said):
+        return None
+    used = [moment for moment in (box.last_activity_at, *said) if moment is not None]
+    return max(used, default=box.created_at)

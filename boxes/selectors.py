@@ -1,0 +1,55 @@
+"""Reads of the ledger, each with a known number of queries. None of them asks the provider or touches activity."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+
+from accounts.models import User
+from boxes.models import Box
+
+
+def of_conversation(conversation_id: UUID) -> QuerySet[Box]:
+    """The conversation's boxes, newest first. One query."""
+    return Box.objects.filter(conversation_id=conversation_id)
+
+
+def of_user(user: User) -> QuerySet[Box]:
+    """The boxes of the user's conversations that are not deleted, newest first. One query."""
+    return Box.objects.filter(conversation__visitor__user=user, conversation__deleted_at=None)
+
+
+def find(conversation_id: UUID, ref: str | UUID) -> Box | None:
+    """The conversation's box with this id of ours, provider id or label. One query."""
+    return matching(of_conversation(conversation_id), ref)
+
+
+def find_of_user(user: User, ref: str | UUID) -> Box | None:
+    """The same among all boxes of the user. One query."""
+    return matching(of_user(user), ref)
+
+
+def matching(boxes: QuerySet[Box], ref: str | UUID) -> Box | None:
+    """The box that `ref` means: by our id, else by provider id, else by label.
+
+    Several rows may have had the label: the active one counts, else the one created last.
+    """
+    text = str(ref)
+    if "\0" in text:
+        return None
+    our_id = _uuid(text)
+    meant = Q(box_id=text) | Q(label=text)
+    ranks = [When(box_id=text, then=Value(1)), When(stopped_at__isnull=True, then=Value(2))]
+    if our_id is not None:
+        meant |= Q(pk=our_id)
+        ranks.insert(0, When(pk=our_id, then=Value(0)))
+    rank = Case(*ranks, default=Value(3), output_field=IntegerField())
+    return boxes.filter(meant).order_by(rank, "-created_at", "-id").first()
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

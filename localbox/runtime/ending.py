@@ -26,8 +26,9 @@ async def end_box(spec: BoxSpec, record: SupervisorRecord | None) -> int:
 
     Raises `RuntimeFault` with `stop_failed` if a process is left.
     """
-    if record is not None and processes.is_alive(record.pid, record.start_time):
-        await _ask_to_stop(record)
+    alive = record is not None and processes.is_alive(record.pid, record.start_time)
+    if record is not None and alive and await _ended_itself(record):
+        return 0
     return await asyncio.to_thread(_end_rest, spec, record)
 
 
@@ -43,16 +44,18 @@ def recorded(spec: BoxSpec) -> SupervisorRecord | None:
         return None
 
 
-async def _ask_to_stop(record: SupervisorRecord) -> None:
+async def _ended_itself(record: SupervisorRecord) -> bool:
+    """Whether the supervisor ended the box, saw to it that nothing is left, and ended."""
     try:
-        await ask(record, {"do": "stop"}, seconds=_ASK_SECONDS)
+        answer = await ask(record, {"do": "stop"}, seconds=_ASK_SECONDS)
     except RuntimeFault:
-        return  # it is ended from outside then
-    rounds = int(_GONE_SECONDS / _LOOK_SECONDS)
-    for _ in range(rounds):
-        if not processes.is_alive(record.pid, record.start_time):
-            return
+        return False
+    until = time.monotonic() + _GONE_SECONDS
+    while processes.is_alive(record.pid, record.start_time):
+        if time.monotonic() > until:
+            return False
         await asyncio.sleep(_LOOK_SECONDS)
+    return bool(answer.header["stopped"])
 
 
 def _end_rest(spec: BoxSpec, record: SupervisorRecord | None) -> int:
@@ -72,9 +75,10 @@ def _end_rest(spec: BoxSpec, record: SupervisorRecord | None) -> int:
 
 def _left(spec: BoxSpec, record: SupervisorRecord | None, attempt: int) -> set[int]:
     """The supervisor itself only after its descendants, which would lose themselves without it."""
-    left = set(leftovers([spec])[spec.box_id])
+    table = processes.table()
+    left = set(processes.with_descendants(leftovers([spec])[spec.box_id], table))
     if record is not None and processes.is_alive(record.pid, record.start_time):
-        below = set(processes.descendants(record.pid, processes.table()))
+        below = set(processes.descendants(record.pid, table))
         left = (left | below) - {record.pid}
         if not below or attempt > _PATIENT_ATTEMPTS:
             left.add(record.pid)
@@ -82,11 +86,12 @@ def _left(spec: BoxSpec, record: SupervisorRecord | None, attempt: int) -> set[i
 
 
 def leftovers(specs: list[BoxSpec]) -> dict[str, list[int]]:
-    """Living processes of these boxes by their uid, or without one by their mark, in one look at all processes."""
+    """Living processes of these boxes, by their uid and by the mark in their environment, in one look at all
+    processes of the machine."""
     by_uid = {spec.uid: spec.box_id for spec in specs if spec.uid is not None}
-    by_mark = {f"BOX_ID={spec.box_id}".encode(): spec.box_id for spec in specs if spec.uid is None}
+    by_mark = {f"BOX_ID={spec.box_id}".encode(): spec.box_id for spec in specs}
     found: dict[str, list[int]] = {spec.box_id: [] for spec in specs}
-    for pid in processes.pids():
+    for pid in processes.pids() if specs else []:
         box_id = _owner(pid, by_uid, by_mark)
         if box_id is not None and pid != os.getpid() and processes.lives(pid):
             found[box_id].append(pid)
@@ -95,6 +100,5 @@ def leftovers(specs: list[BoxSpec]) -> dict[str, list[int]]:
 
 def _owner(pid: int, by_uid: dict[int, str], by_mark: dict[bytes, str]) -> str | None:
     names = [by_uid.get(uid) for uid in processes.uids(pid)] if by_uid else []
-    if by_mark:
-        names += [by_mark.get(entry) for entry in processes.environment(pid)]
+    names += [by_mark.get(entry) for entry in processes.environment(pid)]
     return next((name for name in names if name is not None), None)

@@ -17,6 +17,10 @@ _CODE_ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from localbox.runtime.supervisor.main import main; main()"
 )
+_SHARED = {
+    Path(name) for name in ("/", "/etc", "/usr", "/usr/lib", "/usr/local", "/usr/local/lib", "/usr/share")
+}
+_LIBRARIES = ("site-packages", "dist-packages")
 _OPTIONS = ("-I", "-S", "-X", "no_debug_ranges")
 
 
@@ -56,9 +60,18 @@ def _settings(spec: BoxSpec, bwrap: str | None) -> bytes:
         "limits": dataclasses.asdict(spec.limits),
         "network": spec.network,
         "bwrap": bwrap,
-        "hidden": [str(_CODE_ROOT), sys.prefix, str(spec.root.resolve().parent)],
+        "hidden": [str(path) for path in _hidden(spec.root.resolve())],
     }
     return json.dumps(values).encode()
+
+
+def _hidden(root: Path) -> list[Path]:
+    """The provider's own folders, for the case that they lie in one that boxes see: its program, its Python
+    environment, all boxes and what is kept beside them. Not a folder that the system's own programs share."""
+    candidates = [_CODE_ROOT, root.parent, root.parent.parent]
+    if sys.prefix != sys.base_prefix:
+        candidates.append(Path(sys.prefix))
+    return [path for path in candidates if path not in _SHARED and path.name not in _LIBRARIES]
 
 
 def _record(line: bytes) -> SupervisorRecord:

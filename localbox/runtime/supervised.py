@@ -31,7 +31,9 @@ class SupervisedRuntime:
         Raises `RuntimeFault`: `start_failed`, `invalid_env`, or `stop_failed` if a leftover cannot be ended.
         """
         _check(spec)
-        await end_box(spec, recorded(spec))
+        earlier = recorded(spec)
+        if earlier is not None:  # a supervisor that ends in order takes its record with it
+            await end_box(spec, earlier)
         layout.prepare(spec)
         return SupervisedBox(spec, await launch(spec, self._bwrap))
 

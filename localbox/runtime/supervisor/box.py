@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from . import files
+from . import files, processes
 from .commands import Command, DetachedCommand, SynchronousCommand
 from .errands import run_errand
 from .fault import Fault
@@ -64,7 +64,7 @@ class Box:
         """End every process of the box and wait for it; what ran is recorded as killed."""
         self.ended = True
         until = time.monotonic() + _STOP_SECONDS
-        while self._sandbox.kill_all() and time.monotonic() < until:
+        while (self._sandbox.kill_all() or self._kill_errands()) and time.monotonic() < until:
             self.loop.reap()
             time.sleep(_LOOK_SECONDS)
         self.loop.reap()
@@ -121,7 +121,12 @@ class Box:
 
     def _stop(self, request: Request) -> None:
         self.end()
-        request.reply({"stopped": True})
+        request.reply({"stopped": not self._sandbox.kill_all()})
+
+    def _kill_errands(self) -> bool:
+        members = processes.descendants(os.getpid(), processes.table())
+        processes.kill(members)
+        return bool(members)
 
     def _child_ended(self, pid: int, status: int) -> None:
         command = self._commands.pop(pid, None)

@@ -46,11 +46,11 @@ class SynchronousCommand(Command):
         self, loop: Loop, sandbox: Sandbox, order: tuple[bytes, str | None], seconds: float, reply: Reply
     ) -> None:
         self._loop, self._reply = loop, reply
+        self._started_at = time.time()
         self._spawned, (out, err) = _start(sandbox, order, [])
         self.pid = self._spawned.pid
         ceiling = sandbox.settings.limits.output_bytes
         self._streams = KeptStream(loop, out, ceiling), KeptStream(loop, err, ceiling)
-        self._started_at = time.time()
         self._finished_at = 0.0
         self._end: ending.End | None = None
         self._members: processes.Table = {}  # of the command's tree, once its time is over
@@ -131,6 +131,7 @@ class DetachedCommand(Command):
         self._records = records
         folder = f"{sandbox.view.home}/.openagents/commands/{self.number}"
         paths = [f"{folder}/stdout.log", f"{folder}/stderr.log"]
+        started_at = time.time()
         spawned, pipes = _start(sandbox, order, paths)
         self.pid = spawned.pid
         self._streams = _logged(loop, pipes, spawned, sandbox.settings.limits.log_bytes)
@@ -141,7 +142,7 @@ class DetachedCommand(Command):
             "cwd": spawned.cwd,
             "log_path": paths[0],
             "err_path": paths[1],
-            "started_at": time.time(),
+            "started_at": started_at,
             "finished_at": None,
             "exit_code": None,
             "signal": None,

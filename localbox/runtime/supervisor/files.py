@@ -102,8 +102,7 @@ def _mode_to_keep(place: str, name: str) -> int:
 
 
 def _replace(place: str, content: int, size: int, mode: int) -> None:
-    directory, name = os.path.split(place)
-    new = os.path.join(directory, f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.new")
+    new = os.path.join(os.path.dirname(place), f".{os.urandom(8).hex()}.new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         _copy(content, fd, size)

@@ -41,8 +41,8 @@ class View:
 
         Raises `Fault` with `invalid_path` if it is not in the work directory or /tmp.
         """
-        if not path or "\0" in path:
-            raise Fault("invalid_path", "the path is empty or has a zero byte in it")
+        if not path or "\0" in path or not _is_text(path):
+            raise Fault("invalid_path", "the path is empty, not valid Unicode, or has a zero byte in it")
         found = self._walk(self.shown(os.path.join(HOME, path)))
         if not _inside(found):
             raise Fault("invalid_path", f"{path!r} is not in {HOME} or {TMP}")
@@ -79,6 +79,13 @@ class View:
         except OSError as error:
             raise Fault("invalid_path", f"{path}: {error.strerror}") from error
         return None
+
+
+def _is_text(path: str) -> bool:
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _inside(path: str) -> bool:

@@ -23,6 +23,7 @@ class PlainSandbox(Sandbox):
         super().__init__(settings)
         self.view = View(settings.home, settings.tmp)
         self.shell = shell.find()
+        self._supervisor = os.getpid()
 
     def start(self) -> None:
         if not self.settings.network:
@@ -33,9 +34,13 @@ class PlainSandbox(Sandbox):
         become(self.settings.uid)
 
     def process_limit(self) -> int:
-        """The kernel counts per user. Where the user is not the box's own, what it runs already comes on top."""
+        """The kernel counts per user. Where the user is not the box's own, what else it runs comes on top."""
         own = self.settings.limits.processes
-        return own if self.settings.uid is not None else own + processes.tasks_of_user(os.getuid())
+        return own if self.settings.uid is not None else own + self._tasks_of_others()
+
+    def _tasks_of_others(self) -> int:
+        ours = processes.descendants(self._supervisor, processes.table())
+        return processes.tasks_of_user(os.getuid()) - sum(processes.tasks(pid) for pid in ours)
 
     def kill_all(self) -> bool:
         if self.settings.uid is not None:

@@ -61,6 +61,12 @@ def descendants(root: int, processes: Table) -> Table:
     return {pid: process for pid, process in family.items() if process.alive and pid != root}
 
 
+def with_descendants(roots: list[int], processes: Table) -> Table:
+    """These processes and all below them, the living ones."""
+    family = _family(processes, lambda process: process.pid in roots)
+    return {pid: process for pid, process in family.items() if process.alive}
+
+
 def command_tree(leader: int, known: Table, processes: Table) -> Table:
     """The living processes of one command: its leader, all below it, its whole session, and all below the `known`
     ones that were seen before. Only what left the session and lost its parent as well is not in it."""
@@ -80,7 +86,15 @@ def of_uid(uid: int) -> list[int]:
 
 def tasks_of_user(uid: int) -> int:
     """How many tasks (threads count too) the kernel holds against this user's process limit."""
-    return sum(_tasks(pid) for pid in pids() if uid in uids(pid)[:1])
+    return sum(tasks(pid) for pid in pids() if uid in uids(pid)[:1])
+
+
+def tasks(pid: int) -> int:
+    """How many threads a process has; 0 if it is gone."""
+    try:
+        return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    except OSError:
+        return 0
 
 
 def lives(pid: int) -> bool:
@@ -131,13 +145,6 @@ def _family(processes: Table, belongs: Callable[[Process], bool]) -> Table:
             found[process.pid] = process
             todo += children.get(process.pid, [])
     return found
-
-
-def _tasks(pid: int) -> int:
-    try:
-        return os.stat(f"/proc/{pid}/task").st_nlink - 2
-    except OSError:
-        return 0
 
 
 def _read(path: str) -> bytes:

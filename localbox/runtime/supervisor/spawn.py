@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import array  # noqa: F401 - socket imports it late, when the child no longer sees the standard library
 import errno
-import fcntl
 import json
 import os
 import signal
 import socket
 
 from . import shell
+from .descriptors import arrange
 from .fault import Fault
 from .sandbox import Sandbox, limit_command, prepare_child
 from .settings import HOME
@@ -114,7 +114,8 @@ def _become_command(sandbox: Sandbox, order: Order, script: int, channel: socket
         _make_logs(sandbox, order.log_paths, channel)
         _say(channel, {"inner_pid": os.getpid(), "cwd": cwd})
         limit_command(sandbox)
-        _arrange_files(order, script)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        arrange([nothing, order.out, order.err, script])
         os.execve(sandbox.shell, shell.arguments(sandbox.shell), environment)  # noqa: S606 - the shell is what is started
     except Fault as fault:
         _say(channel, {"code": fault.code, "message": fault.message})
@@ -142,18 +143,6 @@ def _make_logs(sandbox: Sandbox, paths: list[str], channel: socket.socket) -> No
         log = os.open(path, flags, 0o644)
         socket.send_fds(channel, [b"{}"], [log])
         os.close(log)
-
-
-def _arrange_files(order: Order, script: int) -> None:
-    """0 empty, 1 and 2 the streams, 3 the script. First to high numbers, so that none is overwritten."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    high = [_duplicate_high(fd) for fd in (nothing, order.out, order.err, script)]
-    for number, fd in enumerate(high):
-        os.dup2(fd, number)
-
-
-def _duplicate_high(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 20)
 
 
 def _say(channel: socket.socket, message: dict[str, object]) -> None:

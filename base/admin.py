@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+class ReadOnlyAdmin(admin.ModelAdmin):
     """Rows of a ledger: looked at, searched and filtered, never edited, added or deleted by hand."""
 
     show_full_result_count = False  # a count of a long history costs more than it tells

@@ -31,12 +31,20 @@ class BoxAdmin(ReadOnlyAdmin):
 
 @admin.register(ReconciliationEvent)
 class ReconciliationEventAdmin(ReadOnlyAdmin):
-    list_display = ("provider_box_id", "event_type", "owned", "observed_at", "last_seen_at", "handled_at", "resolution")
+    list_display = (
+        "provider_box_id",
+        "event_type",
+        "owned",
+        "observed_at",
+        "last_seen_at",
+        "handled_at",
+        "resolution",
+    )
     list_filter = ("event_type", "owned", "resolution")
     search_fields = ("provider_box_id",)
 
 
-class FanoutItemInline(admin.TabularInline[FanoutItem, FanoutRequest]):
+class FanoutItemInline(admin.TabularInline):
     model = FanoutItem
     fields = ("position", "label", "state", "queue_reason", "box", "admitted_at", "queued_at")
     readonly_fields = fields
@@ -49,7 +57,15 @@ class FanoutItemInline(admin.TabularInline[FanoutItem, FanoutRequest]):
 
 @admin.register(FanoutRequest)
 class FanoutRequestAdmin(ReadOnlyAdmin):
-    list_display = ("id", "conversation", "requested_count", "state", "admitted_count", "queued_count", "created_at")
+    list_display = (
+        "id",
+        "conversation",
+        "requested_count",
+        "state",
+        "admitted_count",
+        "queued_count",
+        "created_at",
+    )
     list_filter = ("state", "budgeted")
     inlines = (FanoutItemInline,)
 

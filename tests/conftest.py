@@ -11,11 +11,19 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token, upsert_github_user
+from base import wakeups
 from tests.postgres import release_test_cluster
 
 
 def pytest_unconfigure() -> None:
     release_test_cluster()
+
+
+@pytest.fixture(autouse=True)
+def nobody_listens_on() -> Iterator[None]:
+    """A listening connection would keep the test database from being dropped."""
+    yield
+    wakeups.of_this_process.stop()
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ _statuses: dict[str, int] = {
     "invalid_idempotency_key": 422,
     "rate_limited": 429,
 }
+_public_codes: dict[str, str] = {}
 _DRF_CODES = {
     exceptions.ParseError: ("invalid_json", "the body is not valid JSON"),
     exceptions.MethodNotAllowed: ("method_not_allowed", "this address does not take that method"),
@@ -45,11 +46,15 @@ _DRF_CODES = {
 }
 
 
-def register_statuses(statuses: Mapping[str, int]) -> None:
-    """Say which HTTP status the codes of an app have. A code may be registered again only with the same status."""
+def register_statuses(statuses: Mapping[str, int], public_codes: Mapping[str, str] | None = None) -> None:
+    """Say which HTTP status the codes of an app have, and which code the API shows where it is not the error's own.
+
+    A code may be registered again only with the same status.
+    """
     for code, status in statuses.items():
-        if _statuses.setdefault(code, status) != status:
+        if _statuses.setdefault(str(code), status) != status:
             raise ValueError(f"{code} is {_statuses[code]} already")
+    _public_codes.update({str(code): str(shown) for code, shown in (public_codes or {}).items()})
 
 
 def status_of(code: str) -> int:
@@ -83,7 +88,8 @@ def answer(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _coded(error: CodedError, context: dict[str, Any]) -> Response:
-    response = Response(body(error.code, error.detail, error.fields), status=status_of(error.code))
+    shown = _public_codes.get(error.code, error.code)
+    response = Response(body(shown, error.detail, error.fields), status=status_of(error.code))
     retry_after = getattr(error, "retry_after_seconds", None)
     if response.status_code == 429:
         response["Retry-After"] = str(max(1, int(retry_after or 1)))

@@ -1,0 +1,148 @@
+"""Boxes over HTTP. Views check the body, call one service, and show the row."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import idempotency, rates
+from accounts.idempotency import Answer
+from base import wakeups
+from base.api.errors import register_statuses
+from base.api.parameters import all_owners
+from base.api.schema import ErrorAnswer
+from boxes import activity, selectors, services
+from boxes.errors import PUBLIC_CODE, STATUS_BY_CODE, BoxNotFound
+from boxes.filters import BoxFilter
+from boxes.models import Box
+from boxes.provisioning import is_settled_in
+from boxes.serializers import (
+    BoxSerializer,
+    CommandResultSerializer,
+    CommandSerializer,
+    CreateBoxSerializer,
+    ExtendBoxSerializer,
+)
+from conversations.services import conversation_of
+
+register_statuses(STATUS_BY_CODE, PUBLIC_CODE)
+CREATES_PER_MINUTE = 10
+COMMANDS_PER_MINUTE = 30
+
+
+def show(box: Box) -> dict[str, Any]:
+    """The box as the API shows it."""
+    return dict(BoxSerializer(activity.attach([box])[0]).data)
+
+
+def find_box(request: Request, ref: str) -> Box:
+    """The caller's box by our id, the provider's id, or an active label; any box for staff with `?all=true`.
+
+    Raises BoxNotFound for another owner's box just as for one that does not exist.
+    """
+    box = selectors.find_anywhere(ref) if all_owners(request) else selectors.find_owned(request.user, ref)
+    if box is None:
+        raise BoxNotFound
+    return box
+
+
+class Boxes(ListAPIView[Box]):
+    """The caller's boxes, newest first; stopped ones too."""
+
+    serializer_class = BoxSerializer
+    filterset_class = BoxFilter
+
+    def get_queryset(self) -> Any:
+        return Box.objects.all() if all_owners(self.request) else Box.objects.filter(
+            conversation__visitor__user=self.request.user.pk
+        )
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        return activity.attach(super().paginate_queryset(queryset) or [])
+
+    @extend_schema(
+        summary="Create a box",
+        description="The row is there when this answers; `state` may still be `provisioning`.",
+        request=CreateBoxSerializer,
+        responses={202: BoxSerializer, 402: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer},
+    )
+    def post(self, request: Request) -> Response:
+        rates.count(f"user:{request.user.pk}", "box_create", CREATES_PER_MINUTE, code="box_api_rate_limited")
+        wanted = CreateBoxSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
+        answer = idempotency.once(
+            request.user, "POST /boxes", key, request.data, lambda ticket: _create(request, wanted.validated_data, ticket)
+        )
+        return Response(answer.body, status=answer.status)
+
+
+def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
+    conversation = conversation_of(request.user, wanted.get("conversation"))
+    box = services.create_box(
+        conversation.id, label=wanted["label"], budgeted=wanted["budgeted"], create_key=f"api-{ticket}"
+    )
+    if wanted["wait"] and not is_settled_in(box):
+        wakeups.wait_until(f"box:{box.pk}", lambda: _settled_in(box), seconds=wanted["wait"])
+    return Answer(202, show(box))
+
+
+def _settled_in(box: Box) -> bool:
+    box.refresh_from_db()
+    return is_settled_in(box)
+
+
+class BoxDetail(APIView):
+    @extend_schema(summary="One box", responses={200: BoxSerializer, 404: ErrorAnswer})
+    def get(self, request: Request, ref: str) -> Response:
+        return Response(show(find_box(request, ref)))
+
+
+class StopBox(APIView):
+    @extend_schema(
+        summary="Stop a box",
+        description="Frees its place at once. A box that is being stopped already is answered as it is.",
+        request=None,
+        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 503: ErrorAnswer},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        box = find_box(request, ref)
+        return Response(show(services.stop_box(box.conversation_id, str(box.pk))))
+
+
+class ExtendBox(APIView):
+    @extend_schema(
+        summary="Let a box live longer",
+        description="Moves `expires_at` to that many seconds from now, at most the maximum lifetime from its creation.",
+        request=ExtendBoxSerializer,
+        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        wanted = ExtendBoxSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        box = find_box(request, ref)
+        return Response(show(services.extend_box(box, wanted.validated_data["seconds"])))
+
+
+class BoxCommands(APIView):
+    @extend_schema(
+        summary="Run one short command and wait for its end",
+        description="For anything that may take longer than a minute, start a run.",
+        request=CommandSerializer,
+        responses={200: CommandResultSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer, 503: ErrorAnswer},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        rates.count(f"user:{request.user.pk}", "command", COMMANDS_PER_MINUTE, code="box_api_rate_limited")
+        wanted = CommandSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        box = find_box(request, ref)
+        result = services.run_command(box.conversation_id, str(box.pk), **wanted.validated_data)
+        return Response(CommandResultSerializer(result).data)
+
+

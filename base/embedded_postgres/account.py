@@ -70,6 +70,10 @@ def _owner(data: Path) -> int | None:
         raise EmbeddedPostgresError(
             "wrong_owner", f"The folder {data.parent} belongs to another account; run this as that account."
         ) from None
+    except OSError as error:
+        raise EmbeddedPostgresError(
+            "folder_unusable", f"The folder {data.parent} cannot be used: {error.strerror}."
+        ) from error
 
 
 def _unprivileged() -> Account:

@@ -75,6 +75,8 @@ def usable_by(account: Account, source: Binaries, folder: Path) -> tuple[Binarie
     version = source.version(account)
     if version:
         return source, version
+    if not Path(source.program("postgres")).is_file():
+        raise EmbeddedPostgresError("binaries_unusable", f"There is no PostgreSQL server in {source.folder}.")
     copy = _copied(source, folder)
     version = copy.version(account)
     if not version:

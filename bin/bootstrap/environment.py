@@ -57,14 +57,16 @@ def install(wanted: dict[str, str]) -> None:
     LOG.write_text("")
     held = _stamp()
     whole = held.get("folder") == str(VENV) and not UNFINISHED.exists() and _runs(PYTHON)
-    foreign = (
-        not held and PYTHON.exists() and not UNFINISHED.exists() and _runs(PYTHON)
-    )  # made by hand: add to it
-    if not (whole or foreign):
+    by_hand = not held and PYTHON.exists() and not UNFINISHED.exists() and _runs(PYTHON)
+    if not (whole or by_hand):
         make_environment()
     UNFINISHED.touch()
-    STAMP.unlink(missing_ok=True)
-    install_packages(tuple(wanted))
+    try:
+        install_packages(tuple(wanted))
+    except Unready as reason:
+        if not reason.halfway:  # nothing was changed, so nothing needs to be made anew
+            UNFINISHED.unlink()
+        raise
     partial = STAMP.with_suffix(".part")
     partial.write_text(json.dumps({"folder": str(VENV), **(held if whole else {}), **wanted}))
     partial.rename(STAMP)

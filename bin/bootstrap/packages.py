@@ -37,7 +37,8 @@ def install_packages(files: tuple[str, ...]) -> None:
     status, output = run(command, progress.read_pip, pip_environment())
     progress.end()
     if status:
-        raise Unready(cause_of(output, "the packages could not be installed"))
+        halfway = status < 0 or "Installing collected packages" in output
+        raise Unready(cause_of(output, "the packages could not be installed"), halfway=halfway)
 
 
 def pip_environment() -> dict[str, str]:

@@ -38,7 +38,11 @@ CAUSES = (
 
 
 class Unready(Exception):  # noqa: N818 - a sentence for the user, not a fault of the program
-    """Why the checkout cannot be made runnable, as one sentence."""
+    """Why the checkout cannot be made runnable, as one sentence. `halfway`: the environment may have been changed."""
+
+    def __init__(self, sentence: str, *, halfway: bool = False) -> None:
+        super().__init__(sentence)
+        self.halfway = halfway
 
 
 def sentence_for(error: OSError) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from accounts.authentication import InvalidApiToken
 from accounts.scopes import Scope
 from accounts.services import scopes_of
 from base.errors import CodedError
 
+if TYPE_CHECKING:  # the view module reads the setting that names this module
+    from rest_framework.views import APIView
 
 class InsufficientScope(CodedError):
     """The token does not have the scope that this call needs."""

@@ -42,6 +42,8 @@ def test_a_misspelt_point_is_an_error():
 def test_a_process_can_be_started_to_die_at_a_point():
     program = "from base.faults import *; declare('tests.child', 'dies'); fault_point('tests.child'); print('alive')"
     child = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | {"FAULT_POINTS": "tests.child=kill"}, capture_output=True
+        [sys.executable, "-c", program],
+        env=os.environ | {"FAULT_POINTS": "tests.child=kill"},
+        capture_output=True,
     )
     assert (child.returncode, child.stdout) == (-signal.SIGKILL, b"")

@@ -13,7 +13,15 @@ from base.admin import ReadOnlyAdmin
 class UserAdmin(StockUserAdmin):
     list_display = ("username", "github_login", "slug", "is_staff", "is_active", "last_login", "deleted_at")
     search_fields = ("username", "github_login", "slug", "email")
-    readonly_fields = ("slug", "github_id", "github_login", "github_avatar_url", "deleted_at", "last_login", "date_joined")
+    readonly_fields = (
+        "slug",
+        "github_id",
+        "github_login",
+        "github_avatar_url",
+        "deleted_at",
+        "last_login",
+        "date_joined",
+    )
     fieldsets = (
         *(StockUserAdmin.fieldsets or ()),
         ("Identity", {"fields": ("slug", "github_id", "github_login", "github_avatar_url", "deleted_at")}),

@@ -20,7 +20,9 @@ class User(AbstractUser):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    slug = models.SlugField(max_length=64, unique=True, help_text="Namespace of the user's repositories; never changes.")
+    slug = models.SlugField(
+        max_length=64, unique=True, help_text="Namespace of the user's repositories; never changes."
+    )
     github_id = models.BigIntegerField(null=True, blank=True, unique=True)
     github_login = models.CharField(max_length=255, blank=True, default="")
     github_avatar_url = models.URLField(max_length=500, blank=True, default="")
@@ -66,7 +68,9 @@ class IdempotencyKey(models.Model):
     route = models.CharField(max_length=200)
     key_digest = models.BinaryField(max_length=32)
     body_digest = models.BinaryField(max_length=32)
-    status = models.PositiveSmallIntegerField(null=True, help_text="null while the first request is still at work")
+    status = models.PositiveSmallIntegerField(
+        null=True, help_text="null while the first request is still at work"
+    )
     answer = models.JSONField(null=True)
     created_at = models.DateTimeField()
     locked_until = models.DateTimeField(help_text="until when the first request may still be at work")
@@ -74,7 +78,9 @@ class IdempotencyKey(models.Model):
     class Meta:
         db_table = "api_idempotency_keys"
         constraints = [
-            models.UniqueConstraint(fields=["user", "route", "key_digest"], name="api_idempotency_keys_key_index")
+            models.UniqueConstraint(
+                fields=["user", "route", "key_digest"], name="api_idempotency_keys_key_index"
+            )
         ]
         indexes = [models.Index(fields=["created_at"], name="api_idempotency_keys_age_index")]
 
@@ -94,7 +100,9 @@ class RateWindow(models.Model):
     class Meta:
         db_table = "rate_windows"
         constraints = [
-            models.UniqueConstraint(fields=["principal", "operation", "window_start"], name="rate_windows_window_index")
+            models.UniqueConstraint(
+                fields=["principal", "operation", "window_start"], name="rate_windows_window_index"
+            )
         ]
         indexes = [models.Index(fields=["window_start"], name="rate_windows_age_index")]
 

@@ -15,6 +15,7 @@ from base.errors import CodedError
 if TYPE_CHECKING:  # the view module reads the setting that names this module
     from rest_framework.views import APIView
 
+
 class InsufficientScope(CodedError):
     """The token does not have the scope that this call needs."""
 

@@ -43,7 +43,9 @@ class CreatedTokenSerializer(TokenSerializer):
 class CreateTokenSerializer(StrictSerializer):
     name = serializers.CharField(max_length=80, required=False, default="", allow_blank=True)
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(choices=Scope.choices), required=False, default=lambda: [Scope.READ.value]
+        child=serializers.ChoiceField(choices=Scope.choices),
+        required=False,
+        default=lambda: [Scope.READ.value],
     )
     expires_in_days = serializers.IntegerField(
         min_value=1, max_value=LONGEST_LIFE_DAYS, required=False, allow_null=True, default=None

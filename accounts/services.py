@@ -34,7 +34,12 @@ def upsert_github_user(*, github_id: int, github_login: str, github_avatar_url: 
 
 
 def _create_github_user(github_id: int, changes: dict[str, str]) -> User:
-    user = User(github_id=github_id, username=f"github-{github_id}", slug=_free_slug(changes["github_login"]), **changes)
+    user = User(
+        github_id=github_id,
+        username=f"github-{github_id}",
+        slug=_free_slug(changes["github_login"]),
+        **changes,
+    )
     user.set_unusable_password()
     user.save(force_insert=True)
     return user
@@ -44,7 +49,9 @@ def _free_slug(login: str) -> str:
     """The login as a namespace; another user's older claim to it gets this one a number."""
     base = slugify(login)[:56] or "user"
     taken = set(User.objects.filter(slug__istartswith=base).values_list("slug", flat=True))
-    return next(slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken)
+    return next(
+        slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken
+    )
 
 
 def create_token(
@@ -79,8 +86,18 @@ def delete_user(user: User) -> None:
     with transaction.atomic():
         now = database_now()
         if not User.objects.filter(pk=user.pk, deleted_at=None).update(
-            deleted_at=now, is_active=False, is_staff=False, is_superuser=False, github_id=None, github_login="",
-            github_avatar_url="", email="", first_name="", last_name="", username=f"deleted-{user.pk}", password="!",
+            deleted_at=now,
+            is_active=False,
+            is_staff=False,
+            is_superuser=False,
+            github_id=None,
+            github_login="",
+            github_avatar_url="",
+            email="",
+            first_name="",
+            last_name="",
+            username=f"deleted-{user.pk}",
+            password="!",  # noqa: S106 - marks that there is none
         ):
             return
         ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=now)

@@ -28,7 +28,8 @@ class WriteOnce(Immutable):
 
     def get_func(self, model: type[models.Model]) -> str:
         changed = " or ".join(
-            f"({_old(model, f)} is not null and {_new(model, f)} is distinct from {_old(model, f)})" for f in self.fields
+            f"({_old(model, f)} is not null and {_new(model, f)} is distinct from {_old(model, f)})"
+            for f in self.fields
         )
         return f"if {changed} then raise exception '{self.message}'; end if; return new;"
 

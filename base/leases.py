@@ -15,7 +15,9 @@ from typing import TypeVar
 import psycopg
 from django.db import connection, models
 
-LOCK_CLASS = 77  # first half of the two-part advisory lock key of every worker; the second half is the worker's number
+LOCK_CLASS = (
+    77  # first half of the two-part advisory lock key of every worker; the second half is the worker's number
+)
 
 
 class Leased(models.Model):

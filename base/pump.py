@@ -127,7 +127,10 @@ class Pump:
     def __init__(self, drivers: Sequence[Driver], holder: Holder, link: psycopg.Connection) -> None:
         self.drivers, self.holder, self.link = drivers, holder, link
         self.counts = Counts()
-        self._pools = {driver.name: ThreadPoolExecutor(driver.slots, thread_name_prefix=driver.name) for driver in drivers}
+        self._pools = {
+            driver.name: ThreadPoolExecutor(driver.slots, thread_name_prefix=driver.name)
+            for driver in drivers
+        }
         self._in_flight = {driver.name: 0 for driver in drivers}
         self._done: queue.SimpleQueue[tuple[Driver, Outcome]] = queue.SimpleQueue()
         self._woken, self._wake = os.pipe()

@@ -19,7 +19,9 @@ def move(rows: QuerySet[M], *, where: dict[str, Any], to: dict[str, Any]) -> boo
     return rows.filter(**where).update(**to) == 1
 
 
-def move_state(row: M, *, from_states: Iterable[str], to: str, generation: int | None = None, **values: Any) -> bool:
+def move_state(
+    row: M, *, from_states: Iterable[str], to: str, generation: int | None = None, **values: Any
+) -> bool:
     """`move` for a row with a `state`; with `generation`, only while this caller's lease is the newest one."""
     where: dict[str, Any] = {"state__in": list(from_states)}
     if generation is not None:

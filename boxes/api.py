@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -41,12 +42,17 @@ def show(box: Box) -> dict[str, Any]:
     return dict(BoxSerializer(activity.attach([box])[0]).data)
 
 
+def visible_to(request: Request) -> QuerySet[Box]:
+    """The boxes that the caller may see."""
+    return Box.objects.all() if all_owners(request) else selectors.of_user(request.user)
+
+
 def find_box(request: Request, ref: str) -> Box:
     """The caller's box by our id, the provider's id, or an active label; any box for staff with `?all=true`.
 
     Raises BoxNotFound for another owner's box just as for one that does not exist.
     """
-    box = selectors.find_anywhere(ref) if all_owners(request) else selectors.find_owned(request.user, ref)
+    box = selectors.matching(visible_to(request), ref)
     if box is None:
         raise BoxNotFound
     return box
@@ -59,9 +65,7 @@ class Boxes(ListAPIView[Box]):
     filterset_class = BoxFilter
 
     def get_queryset(self) -> Any:
-        return Box.objects.all() if all_owners(self.request) else Box.objects.filter(
-            conversation__visitor__user=self.request.user.pk
-        )
+        return visible_to(self.request)
 
     def paginate_queryset(self, queryset: Any) -> Any:
         return activity.attach(super().paginate_queryset(queryset) or [])
@@ -70,7 +74,13 @@ class Boxes(ListAPIView[Box]):
         summary="Create a box",
         description="The row is there when this answers; `state` may still be `provisioning`.",
         request=CreateBoxSerializer,
-        responses={202: BoxSerializer, 402: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer},
+        responses={
+            202: BoxSerializer,
+            402: ErrorAnswer,
+            409: ErrorAnswer,
+            422: ErrorAnswer,
+            429: ErrorAnswer,
+        },
     )
     def post(self, request: Request) -> Response:
         rates.count(f"user:{request.user.pk}", "box_create", CREATES_PER_MINUTE, code="box_api_rate_limited")
@@ -78,7 +88,11 @@ class Boxes(ListAPIView[Box]):
         wanted.is_valid(raise_exception=True)
         key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
         answer = idempotency.once(
-            request.user, "POST /boxes", key, request.data, lambda ticket: _create(request, wanted.validated_data, ticket)
+            request.user,
+            "POST /boxes",
+            key,
+            request.data,
+            lambda ticket: _create(request, wanted.validated_data, ticket),
         )
         return Response(answer.body, status=answer.status)
 
@@ -135,7 +149,13 @@ class BoxCommands(APIView):
         summary="Run one short command and wait for its end",
         description="For anything that may take longer than a minute, start a run.",
         request=CommandSerializer,
-        responses={200: CommandResultSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer, 503: ErrorAnswer},
+        responses={
+            200: CommandResultSerializer,
+            404: ErrorAnswer,
+            409: ErrorAnswer,
+            422: ErrorAnswer,
+            503: ErrorAnswer,
+        },
     )
     def post(self, request: Request, ref: str) -> Response:
         rates.count(f"user:{request.user.pk}", "command", COMMANDS_PER_MINUTE, code="box_api_rate_limited")
@@ -144,5 +164,3 @@ class BoxCommands(APIView):
         box = find_box(request, ref)
         result = services.run_command(box.conversation_id, str(box.pk), **wanted.validated_data)
         return Response(CommandResultSerializer(result).data)
-
-

@@ -21,7 +21,9 @@ class BoxSerializer(serializers.ModelSerializer[Box]):
     expires_at = serializers.DateTimeField(read_only=True, help_text="When it will be stopped at the latest.")
     expires_because = serializers.CharField(read_only=True, help_text="The rule that set `expires_at`.")
     idle_since = serializers.DateTimeField(
-        read_only=True, allow_null=True, help_text="Since when nothing was done in it; null while something runs."
+        read_only=True,
+        allow_null=True,
+        help_text="Since when nothing was done in it; null while something runs.",
     )
 
     class Meta:
@@ -53,8 +55,12 @@ class BoxSerializer(serializers.ModelSerializer[Box]):
 
 class CreateBoxSerializer(StrictSerializer):
     conversation = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
-    label = serializers.CharField(required=False, allow_null=True, default=None, help_text="Default: the next box-N.")
-    budgeted = serializers.BooleanField(required=False, default=False, help_text="Raises the conversation's limit.")
+    label = serializers.CharField(
+        required=False, allow_null=True, default=None, help_text="Default: the next box-N."
+    )
+    budgeted = serializers.BooleanField(
+        required=False, default=False, help_text="Raises the conversation's limit."
+    )
     wait = serializers.IntegerField(
         required=False,
         default=0,

@@ -60,13 +60,19 @@ class Messages(ListAPIView[Message]):
     def get_queryset(self) -> Any:
         if getattr(self, "swagger_fake_view", False):
             return Message.objects.none()
-        return Message.objects.filter(conversation=conversation_of(self.request.user, self.kwargs["conversation_id"]))
+        return Message.objects.filter(
+            conversation=conversation_of(self.request.user, self.kwargs["conversation_id"])
+        )
 
     @extend_schema(
-        summary="Add a message", request=CreateMessageSerializer, responses={201: MessageSerializer, 422: ErrorAnswer}
+        summary="Add a message",
+        request=CreateMessageSerializer,
+        responses={201: MessageSerializer, 422: ErrorAnswer},
     )
     def post(self, request: Request, conversation_id: UUID) -> Response:
         wanted = CreateMessageSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        message = add_user_message(conversation_of(request.user, conversation_id), wanted.validated_data["content"])
+        message = add_user_message(
+            conversation_of(request.user, conversation_id), wanted.validated_data["content"]
+        )
         return Response(MessageSerializer(message).data, status=201)

@@ -84,9 +84,12 @@ class Message(models.Model):
         db_table = "messages"
         constraints = [
             models.UniqueConstraint(fields=["id", "conversation"], name="messages_id_conversation_index"),
-            models.CheckConstraint(condition=Q(role__in=["user", "assistant", "system"]), name="messages_role_check"),
             models.CheckConstraint(
-                condition=Q(status__in=["streaming", "complete", "failed", "cancelled"]), name="messages_status_check"
+                condition=Q(role__in=["user", "assistant", "system"]), name="messages_role_check"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["streaming", "complete", "failed", "cancelled"]),
+                name="messages_status_check",
             ),
             models.CheckConstraint(
                 condition=LessThanOrEqual(OctetLength("content"), LONGEST_CONTENT_BYTES),
@@ -95,7 +98,9 @@ class Message(models.Model):
         ]
         indexes = [
             models.Index(fields=["conversation", "created_at", "id"], name="messages_history_index"),
-            models.Index(fields=["work_job_id"], name="messages_work_job_index", condition=Q(work_job_id__isnull=False)),
+            models.Index(
+                fields=["work_job_id"], name="messages_work_job_index", condition=Q(work_job_id__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

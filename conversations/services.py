@@ -52,7 +52,9 @@ def ensure_conversation(owner: User | str) -> Conversation:
 def _ensure_visitor(owner: User | str) -> Visitor:
     # Only the hash of a browser key is kept: whoever reads the table cannot act as the browser.
     identity = (
-        {"user": owner} if isinstance(owner, User) else {"browser_key_hash": hashlib.sha256(owner.encode()).digest()}
+        {"user": owner}
+        if isinstance(owner, User)
+        else {"browser_key_hash": hashlib.sha256(owner.encode()).digest()}
     )
     visitor, _ = Visitor.objects.get_or_create(**identity)
     return visitor
@@ -115,7 +117,9 @@ def delete_conversation(conversation: Conversation) -> bool:
     Ledger rows stay. The next `ensure_conversation` makes a new one. Returns False if it was deleted before.
     """
     with transaction.atomic():
-        deleted = Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(deleted_at=database_now())
+        deleted = Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(
+            deleted_at=database_now()
+        )
         if not deleted:
             return False
         Message.objects.filter(conversation=conversation).update(content="")

@@ -12,17 +12,26 @@ class Site:
     """Where the site is reached and how careful it is. See `settings.py` for what follows from each."""
 
     public_base_url: str = setting(
-        "http://127.0.0.1:8000", "PUBLIC_BASE_URL", "Address that users and boxes reach the site at. https turns on HSTS."
+        "http://127.0.0.1:8000",
+        "PUBLIC_BASE_URL",
+        "Address that users and boxes reach the site at. https turns on HSTS.",
     )
     allowed_hosts: tuple[str, ...] = setting(
-        (), "ALLOWED_HOSTS", "Comma-separated host names that are answered. Empty: the host of PUBLIC_BASE_URL."
+        (),
+        "ALLOWED_HOSTS",
+        "Comma-separated host names that are answered. Empty: the host of PUBLIC_BASE_URL.",
     )
     secret_key: str = setting(
-        "", "SECRET_KEY", "Signs sessions and queued tasks. Required with DATABASE_URL; else generated once.", secret=True
+        "",
+        "SECRET_KEY",
+        "Signs sessions and queued tasks. Required with DATABASE_URL; else generated once.",
+        secret=True,
     )
     debug: bool = setting(False, "DEBUG", "Django's debug pages. Never on a machine that others reach.")
     trust_proxy_tls_header: bool = setting(
-        False, "TRUST_PROXY_TLS_HEADER", "Whether X-Forwarded-Proto comes from a proxy of ours that always sets it."
+        False,
+        "TRUST_PROXY_TLS_HEADER",
+        "Whether X-Forwarded-Proto comes from a proxy of ours that always sets it.",
     )
     log_level: str = setting(
         "INFO", "LOG_LEVEL", "Least severe log line.", choices=("DEBUG", "INFO", "WARNING", "ERROR")

@@ -87,7 +87,10 @@ def _migrated() -> bool:
 
 def _scheduled() -> bool:
     names = set(Schedule.objects.values_list("name", flat=True))
-    return names >= {schedule.name for schedule in SCHEDULES} and ScheduleSlot.objects.filter(name="reconcile").exists()
+    return (
+        names >= {schedule.name for schedule in SCHEDULES}
+        and ScheduleSlot.objects.filter(name="reconcile").exists()
+    )
 
 
 def _worker_lives() -> bool:
@@ -95,11 +98,9 @@ def _worker_lives() -> bool:
 
 
 def _provider_answers() -> bool:
-    from boxes.client import client  # noqa: PLC0415
+    from boxes.client import client
 
     if not settings.BOX_API.get("api_key"):
         return True  # creating boxes is refused by name; the rest of the installation works
     client().list_page(limit=1, timeout_seconds=PROVIDER_TIMEOUT_SECONDS, tries=1)
     return True
-
-

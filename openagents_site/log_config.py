@@ -32,8 +32,12 @@ def logging_settings(*, level: str, human: bool) -> None:
     """Configure structlog and the standard library's logging alike; `human` for a terminal."""
     renderer = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared_processors()[:3], *shared_processors()[4:],
-                    structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared_processors()[:3],
+            *shared_processors()[4:],
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,

@@ -22,6 +22,6 @@ def ensure_reconcile_slot() -> None:
 
 def run_reconcile() -> dict[str, Any]:
     """One reconcile pass; what it counted. Raises BoxError if the provider's list could not be had."""
-    from boxes.reconciler import reconcile  # noqa: PLC0415 - a process that runs no pass need not load it
+    from boxes.reconciler import reconcile
 
     return reconcile().as_dict()

@@ -48,12 +48,19 @@ elif EMBEDDED:
 else:
     raise ImproperlyConfigured("SECRET_KEY must be set when DATABASE_URL is set")
 
-ALLOWED_HOSTS = list(_site.allowed_hosts) or [_public.hostname, *(["localhost", "127.0.0.1", "[::1]"] if EMBEDDED else [])]
+ALLOWED_HOSTS = list(_site.allowed_hosts) or [
+    _public.hostname,
+    *(["localhost", "127.0.0.1", "[::1]"] if EMBEDDED else []),
+]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _TLS
 SECURE_HSTS_SECONDS = 31_536_000 if _TLS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _TLS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # probed on the machine itself, without TLS
+SECURE_REDIRECT_EXEMPT = [
+    r"^healthz$",
+    r"^readyz$",
+    r"^metrics$",
+]  # probed on the machine itself, without TLS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
@@ -111,8 +118,12 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")}
-DATABASES["default"]["HOST"] = unquote(DATABASES["default"]["HOST"])  # a socket's folder comes percent-encoded
+DATABASES = {
+    "default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")
+}
+DATABASES["default"]["HOST"] = unquote(
+    DATABASES["default"]["HOST"]
+)  # a socket's folder comes percent-encoded
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
 if PROCESS_ROLE == "web":
@@ -138,7 +149,9 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = EMBEDDED or DEBUG  # so that a fresh installation has its pages without a collectstatic
+WHITENOISE_USE_FINDERS = (
+    EMBEDDED or DEBUG
+)  # so that a fresh installation has its pages without a collectstatic
 if EMBEDDED or DEBUG:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
@@ -160,7 +173,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "OpenAgents Boxes",
-    "DESCRIPTION": "Boxes, runs and what they cost. Errors are `{\"error\": {\"code\", \"detail\", \"fields\"}}`.",
+    "DESCRIPTION": 'Boxes, runs and what they cost. Errors are `{"error": {"code", "detail", "fields"}}`.',
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -177,7 +190,12 @@ SPECTACULAR_SETTINGS = {
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - a model's name
 MIGRATION_MODULES = {"knox": None}  # its own token table is replaced by ours and must not be made
-REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_PREFIX": "oa_pat_", "TOKEN_TTL": None, "AUTO_REFRESH": False}
+REST_KNOX = {
+    "AUTH_HEADER_PREFIX": "Bearer",
+    "TOKEN_PREFIX": "oa_pat_",
+    "TOKEN_TTL": None,
+    "AUTO_REFRESH": False,
+}
 
 # Why each: docs/decisions/0003-django-q2-only-wakes.md
 Q_CLUSTER = {

@@ -60,10 +60,10 @@ def api_of(db: None) -> ApiOf:
 
 
 @pytest.fixture
-def box_api(settings: Any) -> Iterator[Callable[..., None]]:
+def box_api(settings: Any) -> Callable[..., None]:
     """`box_api(ttl_seconds=1)` changes settings of the provider family for this test."""
 
     def change(**values: Any) -> None:
         settings.BOX_API = settings.BOX_API | values
 
-    yield change
+    return change

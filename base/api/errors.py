@@ -117,7 +117,8 @@ def _exact_code(codes: Any) -> str | None:
 
 def _of_framework(error: exceptions.APIException) -> Response:
     code, detail = next(
-        (named for kind, named in _DRF_CODES.items() if isinstance(error, kind)), ("request_failed", "the request failed")
+        (named for kind, named in _DRF_CODES.items() if isinstance(error, kind)),
+        ("request_failed", "the request failed"),
     )
     response = Response(body(code, detail), status=error.status_code)
     if code == "invalid_api_token":
@@ -135,4 +136,6 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonR
 
 def server_error(request: HttpRequest) -> JsonResponse:
     """500 in the same shape, without a word of what happened; that is in the log, under the request id."""
-    return JsonResponse(body("internal_error", "something went wrong; the request id names the log lines"), status=500)
+    return JsonResponse(
+        body("internal_error", "something went wrong; the request id names the log lines"), status=500
+    )

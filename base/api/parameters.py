@@ -13,7 +13,9 @@ def wait_seconds(request: Request) -> int:
     return whole_number(request, "wait", default=0, maximum=LONGEST_WAIT_SECONDS)
 
 
-def whole_number(request: Request, name: str, *, default: int, maximum: int, code: str = "invalid_request") -> int:
+def whole_number(
+    request: Request, name: str, *, default: int, maximum: int, code: str = "invalid_request"
+) -> int:
     """A query parameter as a whole number from 0 to `maximum`. Raises ValidationError with `code`."""
     text = request.query_params.get(name, "")
     if not text:

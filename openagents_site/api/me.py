@@ -32,7 +32,9 @@ class MeSerializer(serializers.Serializer[Any]):
     user = UserSerializer()
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices))
     conversation = serializers.UUIDField()
-    limits = serializers.DictField(child=serializers.IntegerField(), help_text="The limits in force, by setting.")
+    limits = serializers.DictField(
+        child=serializers.IntegerField(), help_text="The limits in force, by setting."
+    )
 
 
 class Me(APIView):

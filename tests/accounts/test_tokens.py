@@ -32,7 +32,12 @@ def test_it_reads_only_when_no_scope_is_asked_for(owner):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"scopes": ["root"]}, {"name": "x" * 81}, {"expires_in": timedelta(0)}, {"expires_in": timedelta(days=-1)}],
+    [
+        {"scopes": ["root"]},
+        {"name": "x" * 81},
+        {"expires_in": timedelta(0)},
+        {"expires_in": timedelta(days=-1)},
+    ],
 )
 def test_it_refuses_what_makes_no_sense(owner, wrong):
     with pytest.raises(InvalidToken):

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.django_db
 def test_it_finds_the_same_user_again_and_brings_the_login_up_to_date():
     first = upsert_github_user(github_id=7, github_login="Ada")
 
-    again = upsert_github_user(github_id=7, github_login="ada-l", github_avatar_url="https://example.com/a.png")
+    again = upsert_github_user(
+        github_id=7, github_login="ada-l", github_avatar_url="https://example.com/a.png"
+    )
 
     assert (again.pk, again.github_login, again.slug) == (first.pk, "ada-l", "ada")
 

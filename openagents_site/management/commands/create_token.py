@@ -19,7 +19,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
         parser.add_argument("--name", default="", help="what it is for")
-        parser.add_argument("--scope", action="append", choices=Scope.values, help="repeatable; default: all scopes")
+        parser.add_argument(
+            "--scope", action="append", choices=Scope.values, help="repeatable; default: all scopes"
+        )
         parser.add_argument("--days", type=int, help="how long it is good for; default: until revoked")
 
     def handle(self, *args: Any, **options: Any) -> None:

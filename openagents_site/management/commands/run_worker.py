@@ -26,7 +26,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--no-passes", action="store_true", help="drive due rows only; leave the passes to others")
+        parser.add_argument(
+            "--no-passes", action="store_true", help="drive due rows only; leave the passes to others"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -11,7 +11,9 @@ from openagents_site.periodic import periodic_work
 
 
 class Command(BaseCommand):
-    help = "Make the scheduled tasks and the slots of periodic passes what this release needs. Safe to repeat."
+    help = (
+        "Make the scheduled tasks and the slots of periodic passes what this release needs. Safe to repeat."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         counts = schedules.install()

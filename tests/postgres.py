@@ -62,6 +62,11 @@ def connection_of(url: str) -> Connection:
     )
 
 
+def users_file() -> Path:
+    """Its lock is shared by the server's users, and exclusive to whoever stops the server."""
+    return FOLDER.with_name(FOLDER.name + ".users")
+
+
 def _open_users_file() -> int:
     FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(FOLDER.parent / "test-postgres.users", os.O_RDWR | os.O_CREAT, 0o600)
+    return os.open(users_file(), os.O_RDWR | os.O_CREAT, 0o600)

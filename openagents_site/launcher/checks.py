@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import peers, steps, test_run
-from .options import TestOptions
+from . import peers, pytest_run, steps
+from .options import CheckOptions
+from .pytest_run import NO_TESTS, PytestReport
 from .steps import CHECKOUT, LINT, Outcome
-from .test_run import NO_TESTS, TestReport
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
 PEERS_MISSING = 2  # exit status
 _printing = threading.Lock()
 
 
-def main(options: TestOptions) -> int:
+def main(options: CheckOptions) -> int:
     """Run what was asked for. Exit status 0 if nothing failed; for arguments to pytest, its own."""
     environment = {"TEST_ALL": "1"} if options.everything else {}
     if options.everything:
@@ -30,7 +30,7 @@ def main(options: TestOptions) -> int:
             return PEERS_MISSING
     if options.pytest:
         say("Only the tests asked for; the other checks run without arguments.")
-        report = test_run.run("tests", options.pytest, environment, say, _working_folder())
+        report = pytest_run.run("tests", options.pytest, environment, say, _working_folder())
         return summary([], [report], report.outcome.status)
     lint: list[Outcome] = []
     linting = threading.Thread(target=_run_lint, args=(lint,), name="lint")
@@ -55,12 +55,12 @@ def _run_lint(outcomes: list[Outcome]) -> None:
             say(outcome.output.rstrip())
 
 
-def _run_tests(environment: dict[str, str]) -> list[TestReport]:
+def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
     """The fast tests first: what they find is known while the slow ones run."""
     spread = ["-n", str(workers()), "--dist", "worksteal"]
     return [
-        test_run.run("tests", ["-m", "not system", *spread], environment, say),
-        test_run.run("system tests", ["-m", "system", *spread], environment, say),
+        pytest_run.run("tests", ["-m", "not system", *spread], environment, say),
+        pytest_run.run("system tests", ["-m", "system", *spread], environment, say),
     ]
 
 
@@ -69,13 +69,13 @@ def workers() -> int:
     return max(FEWEST_WORKERS, min(MOST_WORKERS, len(os.sched_getaffinity(0))))
 
 
-def _status(lint: Sequence[Outcome], reports: Sequence[TestReport]) -> int:
+def _status(lint: Sequence[Outcome], reports: Sequence[PytestReport]) -> int:
     failed = any(outcome.failed for outcome in lint)
     bad = [report for report in reports if report.outcome.status not in {0, NO_TESTS}]
     return int(failed or bool(bad) or (bool(reports) and not any(report.passed for report in reports)))
 
 
-def summary(lint: Sequence[Outcome], reports: Sequence[TestReport], status: int) -> int:
+def summary(lint: Sequence[Outcome], reports: Sequence[PytestReport], status: int) -> int:
     """Print what was done, what was left out and why, and pytest's own closing lines. Returns `status`."""
     say()
     for outcome in [*lint, *(report.outcome for report in reports)]:

@@ -26,7 +26,7 @@ AGAIN_SECONDS = 60.0  # for how long a site that does not answer is asked again
 Say = Callable[[str, str], None]  # text, style
 
 
-class FirstRunFailed(Exception):  # noqa: N818 - a sentence for the user
+class FirstRunFailed(Exception):
     """Why there is no exit status to report."""
 
 

@@ -44,13 +44,10 @@ class HeartbeatWatch:
 
     def __call__(self, part: Part) -> str | None:
         """Why the part must be restarted, if it must. One that was just started is given the time to stamp."""
-        if (
-            part.name != self._name
-            or self._age is None
-            or min(part.ran_seconds(), self._age) <= self._stale_seconds
-        ):
+        if part.name != self._name or self._age is None:
             return None
-        return f"has done nothing for {self._age:.0f} seconds"
+        idle_seconds = min(part.ran_seconds(), self._age)
+        return f"has done nothing for {idle_seconds:.0f} s" if idle_seconds > self._stale_seconds else None
 
     def look(self) -> None:
         """Take note of how old the stamp is; one that was never made is as old as can be."""

@@ -54,7 +54,7 @@ Arguments that are not listed below go to pytest, and then only the tests run: `
 
 
 @dataclass(frozen=True)
-class TestOptions:
+class CheckOptions:
     """`everything`: install the optional peers and leave nothing out. `lint_only`: no tests. `pytest`: passed on."""
 
     everything: bool
@@ -62,7 +62,7 @@ class TestOptions:
     pytest: list[str]
 
 
-def parse_test(arguments: list[str]) -> TestOptions:
+def parse_test(arguments: list[str]) -> CheckOptions:
     """Raises SystemExit with status 0 for --help and 2 for what contradicts itself."""
     parser = argparse.ArgumentParser(
         prog="bin/test",
@@ -77,4 +77,4 @@ def parse_test(arguments: list[str]) -> TestOptions:
     given, rest = parser.parse_known_args(arguments)
     if given.lint and rest:
         parser.error("--lint runs no tests, so there is nothing to pass on")
-    return TestOptions(given.all, given.lint, rest)
+    return CheckOptions(given.all, given.lint, rest)

@@ -16,7 +16,7 @@ WHEELS = "requirements-peers.txt"
 ASKED = re.compile(r"\bneeds\(\s*[\"']([a-z-]+)[\"']\s*\)")
 
 
-class PeersMissing(Exception):  # noqa: N818 - a sentence for the user
+class PeersMissing(Exception):
     """Peers that must be there and cannot be installed by this process."""
 
 

@@ -8,7 +8,7 @@ HIGHEST_PORT = 65535
 TRIED = 100
 
 
-class PortTaken(Exception):  # noqa: N818 - a sentence for the user
+class PortTaken(Exception):
     """The port that was asked for, or every one near it, belongs to another program."""
 
 

@@ -22,7 +22,7 @@ NO_TESTS = 5  # pytest's exit status for it
 
 
 @dataclass
-class TestReport:
+class PytestReport:
     """What one run of pytest reported. `left_out`: the reason of each skip, with how many tests it took."""
 
     outcome: Outcome
@@ -39,7 +39,7 @@ def run(
     environment: Mapping[str, str],
     say: Callable[[str], None],
     cwd: Path = CHECKOUT,
-) -> TestReport:
+) -> PytestReport:
     """Run pytest, give every line to `say`, and read its report."""
     report_file = CHECKOUT / "artifacts" / f"{name.replace(' ', '-')}.xml"
     report_file.parent.mkdir(exist_ok=True)
@@ -69,10 +69,10 @@ def run(
             say(line.rstrip("\n"))
             closing_line = line.strip() if CLOSING_LINE.search(line) else closing_line
     outcome = Outcome(name, process.returncode, time.monotonic() - began, note=closing_line.strip("= "))
-    return read_report(TestReport(outcome, closing_line), report_file)
+    return read_report(PytestReport(outcome, closing_line), report_file)
 
 
-def read_report(report: TestReport, file: Path) -> TestReport:
+def read_report(report: PytestReport, file: Path) -> PytestReport:
     """Fill in the counts from pytest's XML report. A run that ended without one keeps zeros, and its exit status."""
     try:
         suites = ElementTree.parse(file).getroot().iter("testsuite")  # noqa: S314 - written by our own pytest

@@ -14,7 +14,7 @@ SAY_SECONDS = 5.0
 TAIL_LINES = 20
 
 
-class NotReady(Exception):  # noqa: N818 - a sentence for the user
+class NotReady(Exception):
     """What is missing, after all the time there was."""
 
 

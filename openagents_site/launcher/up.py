@@ -35,7 +35,7 @@ SCHEDULER = "scheduler"
 INTERRUPTED = 130
 
 
-class UpFailed(Exception):  # noqa: N818 - a sentence for the user
+class UpFailed(Exception):
     """Why the installation is not up."""
 
 

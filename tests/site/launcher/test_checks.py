@@ -1,0 +1,104 @@
+"""What `bin/test` reports: faithful exit status, counts, what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from openagents_site.launcher import checks, peers, pytest_run
+from openagents_site.launcher.pytest_run import PytestReport
+from openagents_site.launcher.steps import Outcome, Step, run
+
+TESTS = """
+import pytest
+def test_good(): pass
+def test_bad(): assert False
+@pytest.mark.skip(reason="needs Chromium, which is not installed")
+def test_page(): pass
+"""
+
+
+def report(status: int, passed: int = 0, failed: int = 0) -> PytestReport:
+    return PytestReport(Outcome("tests", status, 1.0), "== closing ==", passed, failed)
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> PytestReport:
+    """A real run of pytest with one test that passes, one that fails and one that is left out."""
+    (tmp_path / "test_three.py").write_text(TESTS)
+    arguments = ["--noconftest", "-p", "no:cacheprovider", str(tmp_path)]
+    return pytest_run.run("three of each", arguments, {}, lambda line: None)
+
+
+@pytest.mark.system
+def test_it_counts_what_pytest_reported(ran: PytestReport) -> None:
+    assert (ran.passed, ran.failed, ran.skipped) == (1, 1, 1)
+    assert ran.outcome.status == 1
+    assert ran.left_out == Counter({"needs Chromium, which is not installed": 1})
+    assert "1 failed, 1 passed, 1 skipped" in ran.closing_line
+
+
+def test_the_summary_ends_with_the_closing_lines_and_the_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    one = report(1, passed=3, failed=1)
+    one.left_out["Skipped: needs busybox, which is not installed"] = 2
+
+    status = checks.summary([Outcome("lint", 0, 0.4)], [one], 1)
+
+    said = capsys.readouterr().out
+    assert status == 1
+    assert "2 x needs busybox, which is not installed" in said
+    assert said.splitlines()[-2:] == ["== closing ==", "3 passed, 1 failed, 0 skipped"]
+
+
+@pytest.mark.parametrize(
+    ("lint_status", "reports", "status"),
+    [
+        (0, [report(0, passed=1), report(5)], 0),
+        (1, [report(0, passed=1)], 1),
+        (0, [report(1, passed=1, failed=1)], 1),
+        (0, [report(5), report(5)], 1),
+        (0, [report(3)], 1),
+        (0, [], 0),
+    ],
+    ids=["no system tests", "lint", "a test", "no test at all", "pytest broke", "lint only"],
+)
+def test_the_exit_status_is_faithful(lint_status: int, reports: list[PytestReport], status: int) -> None:
+    assert checks._status([Outcome("lint", lint_status, 0.1)], reports) == status
+
+
+@pytest.mark.system
+def test_a_step_reports_its_status_and_output() -> None:
+    outcome = run(Step("shell", ["sh", "-c", "echo $WORD; exit 3"], {"WORD": "out"}))
+
+    assert (outcome.failed, outcome.status, outcome.output) == (True, 3, "out\n")
+
+
+def test_only_peers_that_a_test_asks_for_are_installed(tmp_path: Path) -> None:
+    (tmp_path / "test_page.py").write_text(
+        '@needs("chromium")\ndef test(): ...\n@needs("unheard-of")\ndef test2(): ...\n'
+    )
+
+    assert peers.asked_for(tmp_path) == {"chromium"}
+
+
+def test_without_root_the_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    absent = peers.Peer("Nothing", lambda: False, "no-such-package")
+    monkeypatch.setitem(peers.PEERS, "nothing", absent)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+
+    with pytest.raises(peers.PeersMissing, match="apt-get install no-such-package"):
+        peers.install(["nothing"], tmp_path)
+
+
+def test_nothing_may_be_left_out_when_everything_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.peers import needs
+
+    monkeypatch.setitem(peers.PEERS, "nothing", peers.Peer("Nothing", lambda: False, "no-such-package"))
+    skipped = needs("nothing")
+    monkeypatch.setenv("TEST_ALL", "1")
+
+    assert skipped.args == (True,)
+    with pytest.raises(RuntimeError, match="Nothing is not installed"):
+        needs("nothing")

@@ -26,12 +26,12 @@ def decode(data: bytes) -> str:
     return _ESCAPED_BYTES.sub(REPLACEMENT, data.decode("utf-8", "surrogateescape"))
 
 
-def decode_prefix(data: bytes) -> tuple[str, int]:
-    """The text of all bytes but an incomplete character at the end, and how many bytes that were.
+def decode_prefix(data: bytes) -> str:
+    """The text of all bytes but an incomplete character at the end.
 
     Invalid bytes come as lone surrogates (`surrogateescape`), so that encoding gives the same bytes back.
     """
-    return codecs.utf_8_decode(data, "surrogateescape", False)
+    return codecs.utf_8_decode(data, "surrogateescape", False)[0]
 
 
 def storable(text: str) -> str:

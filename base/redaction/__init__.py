@@ -1,0 +1,9 @@
+"""Keeping secrets out of what is stored, shown and logged."""
+
+from __future__ import annotations
+
+from .mapping import redact, redact_mapping
+from .rules import MARK, URL_MARK
+from .stream import Piece, Policy, Redactor, RedactorState
+
+__all__ = ["MARK", "URL_MARK", "Piece", "Policy", "Redactor", "RedactorState", "redact", "redact_mapping"]

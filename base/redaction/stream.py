@@ -1,0 +1,253 @@
+"""Redaction of a log that arrives in pieces."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from base.text import NUL_MARK, REPLACEMENT, decode_prefix
+
+from . import detectors
+from .detectors import Detector, Hit
+from .patterns import GAP
+from .skeleton import Skeleton, without_open_escape
+from .swallow import Swallowing
+
+_NOT_STORABLE = re.compile("[\udc80-\udcff]+|\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Readable `text` that stands for the raw bytes from `raw_start` up to `raw_end`.
+
+    `exact` says that the text is those very bytes, so that it may be read from any character on; another piece is a
+    replacement and is read whole. A piece without text is the rest of a secret.
+    """
+
+    raw_start: int
+    raw_end: int
+    text: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is withheld beyond the fixed rules.
+
+    `secrets` are values known to the installation. `is_secret_word` is asked for every URL-safe base64 word of 40 to
+    100 characters. Live screens are withheld at `provider_domains`, or at every domain if none is given.
+    """
+
+    secrets: tuple[str, ...] = ()
+    is_secret_word: Callable[[str], object] | None = None
+    provider_domains: tuple[str, ...] = ()
+
+    def detectors(self) -> list[Detector]:
+        """All that look for secrets; of two secrets that begin at one place the first decides."""
+        known = [*_known(self.secrets), *_fixed(self.provider_domains)]
+        return [*known, detectors.SecretWord(self.is_secret_word)] if self.is_secret_word else known
+
+
+@lru_cache(maxsize=8)
+def _known(secrets: tuple[str, ...]) -> tuple[Detector, ...]:
+    return tuple(detectors.listed(secrets))
+
+
+@lru_cache(maxsize=8)
+def _fixed(provider_domains: tuple[str, ...]) -> tuple[Detector, ...]:
+    return (
+        detectors.key_block(),
+        detectors.urls(provider_domains),
+        detectors.url_parameters(),
+        *detectors.authorization(),
+        *detectors.tokens(),
+        *detectors.assignments(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RedactorState:
+    """Where a redactor stands between two pieces of a log; small, and JSON.
+
+    `offset` is the raw offset of the first byte whose fate is open, `held` are the bytes received from there on. They
+    may be the beginning of a secret: seal them before they are stored, or drop them (`without_held`) and read the log
+    again from `offset`.
+    """
+
+    offset: int = 0
+    held: bytes = field(default=b"", repr=False)
+    before: str = "\n"  # stands for the last visible character: a letter, -, a gap or anything else
+    swallowing: Swallowing | None = None
+    after_invalid: bool = False
+
+    def without_held(self) -> RedactorState:
+        return replace(self, held=b"")
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "offset": self.offset,
+            "held": base64.b64encode(self.held).decode(),
+            "before": self.before,
+            "swallowing": [self.swallowing.name, self.swallowing.left] if self.swallowing else None,
+            "after_invalid": self.after_invalid,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> RedactorState:
+        """The state that `to_json` wrote; an empty mapping is the beginning of a log."""
+        swallowing = stored.get("swallowing")
+        return cls(
+            offset=int(str(stored.get("offset", 0))),
+            held=base64.b64decode(str(stored.get("held", ""))),
+            before=str(stored.get("before", "\n")),
+            swallowing=Swallowing(*swallowing) if isinstance(swallowing, list) else None,
+            after_invalid=bool(stored.get("after_invalid", False)),
+        )
+
+
+class Redactor:
+    """Turns raw bytes, in whatever pieces they come, into readable text that shows no part of a known secret.
+
+    However the same bytes are cut, the texts of all pieces joined are the same, and at any time they are a beginning
+    of it. Held back is only what can still become a secret, at most a few thousand characters.
+    """
+
+    def __init__(self, policy: Policy | None = None, state: RedactorState | None = None) -> None:
+        self._detectors = (policy or Policy()).detectors()
+        self.state = state or RedactorState()
+
+    @property
+    def received(self) -> int:
+        """The raw offset after the last byte that was fed."""
+        return self.state.offset + len(self.state.held)
+
+    def feed(self, data: bytes) -> list[Piece]:
+        """What became readable by these bytes, which follow those fed before."""
+        return self._advance(data, final=False)
+
+    def flush(self) -> list[Piece]:
+        """The rest, at the end of the log: what is held back did not become a secret any more."""
+        return self._advance(b"", final=True)
+
+    def _advance(self, data: bytes, *, final: bool) -> list[Piece]:
+        raw = self.state.held + data
+        original = raw.decode("utf-8", "surrogateescape") if final else decode_prefix(raw)
+        usable = len(original) if final else without_open_escape(original)
+        scan = _Scan(original[:usable], self.state, self._detectors, final=final)
+        scan.run()
+        self.state = replace(scan.state, held=raw[scan.state.offset - self.state.offset :])
+        return scan.pieces
+
+
+class _Scan:
+    """One pass over the text that is held and new."""
+
+    def __init__(
+        self, original: str, state: RedactorState, all_detectors: list[Detector], *, final: bool
+    ) -> None:
+        self.pieces: list[Piece] = []
+        self.state, self.final = state, final
+        self._original, self._emitted = original, 0
+        self._skeleton = Skeleton.of(original)
+        self._text = state.before + self._skeleton.text  # one character of context
+        self._position = 1
+        self._lowered = self._text.replace(GAP, "").lower()
+        self._detectors = all_detectors
+        self._next: list[Hit | None] = []
+
+    def run(self) -> None:
+        if self.state.swallowing:
+            self._swallow(self.state.swallowing)
+        self._next = [self._find(detector) for detector in self._detectors] if not self._is_stuck() else []
+        while hit := self._first_hit():
+            if hit.end is None:
+                self._show(hit.start)
+                break
+            self._show(hit.hidden_from)
+            self._hide(hit.end, hit.mark)
+            if hit.swallow:
+                self._swallow(Swallowing.begin(hit.swallow))
+            if self._is_stuck():
+                break
+        else:
+            if not self._is_stuck():
+                self._show(len(self._text))
+        self._remember()
+
+    def _is_stuck(self) -> bool:
+        """Inside a secret that goes on with text still to come."""
+        return self.state.swallowing is not None
+
+    def _find(self, detector: Detector) -> Hit | None:
+        return detector.find(self._text, self._position, self._lowered, final=self.final)
+
+    def _first_hit(self) -> Hit | None:
+        """The next secret from here on; each detector looks again only once the text moved past what it had found."""
+        first: Hit | None = None
+        for index, hit in enumerate(self._next):
+            if hit and hit.start < self._position:
+                hit = self._next[index] = self._find(self._detectors[index])
+            if hit and (first is None or hit.start < first.start):
+                first = hit
+        return first
+
+    def _swallow(self, swallowing: Swallowing) -> None:
+        end, still = swallowing.go_on(self._text, self._position, final=self.final)
+        self._hide(end, "")
+        self.state = replace(self.state, swallowing=still)
+
+    def _take(self, position: int) -> tuple[str, int, int]:
+        """The original up to this place of the text, with its raw offsets."""
+        end = self._skeleton.original_index(position - 1)
+        taken = self._original[self._emitted : end]
+        start = self.state.offset
+        size = len(taken) if taken.isascii() else len(taken.encode("utf-8", "surrogateescape"))
+        self._emitted, self._position = end, position
+        self.state = replace(self.state, offset=start + size)
+        return taken, start, start + size
+
+    def _hide(self, position: int, mark: str) -> None:
+        taken, start, end = self._take(position)
+        if not taken and not mark:
+            return
+        last = self.pieces[-1] if self.pieces else None
+        if not mark and last and not last.exact and last.raw_end == start:
+            self.pieces[-1] = replace(last, raw_end=end)
+        else:
+            self.pieces.append(Piece(start, end, mark, exact=False))
+        self.state = replace(self.state, after_invalid=False)
+
+    def _show(self, position: int) -> None:
+        taken, start, _ = self._take(position)
+        if not taken:
+            return
+        shown = 0
+        for match in _NOT_STORABLE.finditer(taken):
+            start = self._exact(taken[shown : match.start()], start)
+            start = self._replacement(match[0], start)
+            shown = match.end()
+        self._exact(taken[shown:], start)
+
+    def _exact(self, text: str, start: int) -> int:
+        if not text:
+            return start
+        end = start + (len(text) if text.isascii() else len(text.encode()))
+        self.pieces.append(Piece(start, end, text))
+        self.state = replace(self.state, after_invalid=False)
+        return end
+
+    def _replacement(self, characters: str, start: int) -> int:
+        is_nul = characters == "\0"
+        mark = NUL_MARK if is_nul else "" if self.state.after_invalid else REPLACEMENT
+        self.pieces.append(Piece(start, start + len(characters), mark, exact=False))
+        self.state = replace(self.state, after_invalid=not is_nul)
+        return start + len(characters)
+
+    def _remember(self) -> None:
+        before = self._text[self._position - 1]
+        if before not in (GAP, "-"):
+            before = "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
+        self.state = replace(self.state, before=before)

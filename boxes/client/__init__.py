@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boxes.client.client import PASS_TRIES, BoxClient, Deletion, client
+from boxes.client.box_client import PASS_TRIES, BoxClient, Deletion, client
 from boxes.client.commands import CommandResult, Process
 from boxes.client.costs import Usage, parse_cost_microusd, parse_usage
 from boxes.client.gate import Gate

@@ -60,7 +60,8 @@ def parse_usage(document: Mapping[str, Any]) -> Usage:
 
 
 def _first_said(document: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return next((document[name] for name in names if document.get(name) not in (None, False)), None)
+    said = (document.get(name) for name in names)
+    return next((value for value in said if value is not None and value is not False), None)
 
 
 def _microusd(dollars: Any) -> int | None:

@@ -36,7 +36,7 @@ MANY_BOXES = ("boxes", "sandboxes", "data")
 CREATED_ID = ("id", "boxId", "sandboxId")
 
 _FOREIGN_PREFIX = re.compile(r"^(sandbox|boat)_")
-_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 _SAFE_ID = re.compile(r"[A-Za-z0-9_.~:@=+-]{1,255}", re.ASCII)
 
 

@@ -138,6 +138,7 @@ class Start:
             part.start()
 
     def _provision(self) -> Provisioned:
+        log = LogFile(self._logs, "provision")
         with self._step("Database, schedules and administrator"):
             done = subprocess.run(
                 [sys.executable, "-m", "openagents_site.launcher.provision"],
@@ -148,14 +149,13 @@ class Start:
                 text=True,
                 check=False,
             )
-        log = LogFile(self._logs, "provision")
-        for line in (done.stdout + done.stderr).splitlines():
-            log.write_line(line)
-        if done.returncode != 0:
-            said = (
-                done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
-            ).splitlines()
-            raise UpFailed(f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})")
+            said = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
+            for line in said:
+                log.write_line(line)
+            if done.returncode != 0:
+                raise UpFailed(
+                    f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})"
+                )
         return Provisioned(done.stdout.strip().splitlines()[-1])
 
     def _start_processes(self) -> None:

@@ -42,9 +42,23 @@ class Hit:
     swallow: str | None = None
 
 
+class Seen:
+    """Which texts occur at all, in any case and whatever is between their letters; each is looked for once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = _visible(text).lower()
+        self._known: dict[str, bool] = {}
+
+    def has(self, hint: str) -> bool:
+        known = self._known.get(hint)
+        if known is None:
+            known = self._known[hint] = hint in self._text
+        return known
+
+
 class Detector(Protocol):
-    def find(self, text: str, position: int, lowered: str, *, final: bool) -> Hit | None:
-        """The first secret, or possible beginning of one, at or after `position`; `lowered` is for quick looks."""
+    def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
+        """The first secret, or possible beginning of one, at or after `position`; `seen` is for quick looks."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +77,9 @@ class Sequence:
     judge: Callable[[str], bool] | None = None
     hide_after: re.Pattern[str] | None = None
 
-    def find(self, text: str, position: int, lowered: str, *, final: bool) -> Hit | None:
+    def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
         hit = None
-        if any(hint in lowered for hint in self.hints):
+        if any(map(seen.has, self.hints)):
             hit = self._whole(text, position, self.pattern.final if final else self.pattern.whole)
         if final:
             return hit
@@ -109,8 +123,8 @@ class Listed:
         self.value, self._hint = value, value.lower()
         self._whole = re.compile(Literal((value,)).whole())
 
-    def find(self, text: str, position: int, lowered: str, *, final: bool) -> Hit | None:
-        whole = self._whole.search(text, position) if self._hint in lowered else None
+    def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
+        whole = self._whole.search(text, position) if seen.has(self._hint) else None
         if not final:
             begun = self._begun(text, position, whole.start() if whole else len(text))
             if begun is not None:
@@ -140,7 +154,7 @@ class SecretWord:
     def __init__(self, is_secret: Callable[[str], object]) -> None:
         self.is_secret = is_secret
 
-    def find(self, text: str, position: int, lowered: str, *, final: bool) -> Hit | None:
+    def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
         visible_end = len(text.rstrip(GAP))
         while match := self._RUN.search(text, position):
             if match.end() - match.start() >= rules.SECRET_WORD_LEAST or match.end() >= visible_end:
@@ -167,6 +181,11 @@ class SecretWord:
 
 def _visible(text: str) -> str:
     return text.replace(GAP, "")
+
+
+def _shortest(names: Iterable[str]) -> tuple[str, ...]:
+    """Of these names those that contain no other: where none of them occurs, none of the names does."""
+    return tuple(sorted(name for name in names if not any(other in name for other in names if other != name)))
 
 
 def listed(secrets: Iterable[str]) -> list[Listed]:
@@ -245,7 +264,7 @@ def url_parameters() -> Sequence:
     names = {name.replace("_", between) for name in rules.URL_PARAMETERS for between in ("_", "-", "")}
     start = Literal(("?", "&", "#", "&amp;"))
     parts = (start, Literal(tuple(sorted(names)), True), Literal(("=",)), Some(r"^\s&#\"'<>`\0", 1, 1))
-    return Sequence(Pattern(parts), tuple(f"{name}=" for name in sorted(names)), rules.URL_MARK, "url")
+    return Sequence(Pattern(parts), _shortest({f"{name}=" for name in names}), rules.URL_MARK, "url")
 
 
 _ASSIGNMENT = re.compile(r"[^=:]*+[=:]\0*(?:[ \t]\0*)*+[\"']?\0*")

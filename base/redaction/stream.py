@@ -11,12 +11,12 @@ from functools import lru_cache
 from base.text import NUL_MARK, REPLACEMENT, decode_prefix
 
 from . import detectors
-from .detectors import Detector, Hit
+from .detectors import Detector, Hit, Seen
 from .patterns import GAP
 from .skeleton import Skeleton, without_open_escape
 from .swallow import Swallowing
 
-_NOT_STORABLE = re.compile("[\udc80-\udcff]+|\0")
+_NOT_STORABLE = re.compile("[\udc80-\udcff]+|\0{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Redactor:
         usable = len(original) if final else without_open_escape(original)
         scan = _Scan(original[:usable], self.state, self._detectors, final=final)
         scan.run()
-        self.state = replace(scan.state, held=raw[scan.state.offset - self.state.offset :])
+        self.state = scan.state(held=raw[scan.offset - self.state.offset :])
         return scan.pieces
 
 
@@ -149,40 +149,46 @@ class _Scan:
         self, original: str, state: RedactorState, all_detectors: list[Detector], *, final: bool
     ) -> None:
         self.pieces: list[Piece] = []
-        self.state, self.final = state, final
+        self.offset, self.swallowing, self._after_invalid = (
+            state.offset,
+            state.swallowing,
+            state.after_invalid,
+        )
+        self._final = final
         self._original, self._emitted = original, 0
         self._skeleton = Skeleton.of(original)
         self._text = state.before + self._skeleton.text  # one character of context
         self._position = 1
-        self._lowered = self._text.replace(GAP, "").lower()
+        self._seen = Seen(self._text)
         self._detectors = all_detectors
         self._next: list[Hit | None] = []
 
     def run(self) -> None:
-        if self.state.swallowing:
-            self._swallow(self.state.swallowing)
-        self._next = [self._find(detector) for detector in self._detectors] if not self._is_stuck() else []
+        if self.swallowing:
+            self._swallow(self.swallowing)
+        if self.swallowing:
+            return
+        self._next = [self._find(detector) for detector in self._detectors]
         while hit := self._first_hit():
             if hit.end is None:
                 self._show(hit.start)
-                break
+                return
             self._show(hit.hidden_from)
             self._hide(hit.end, hit.mark)
             if hit.swallow:
                 self._swallow(Swallowing.begin(hit.swallow))
-            if self._is_stuck():
-                break
-        else:
-            if not self._is_stuck():
-                self._show(len(self._text))
-        self._remember()
+            if self.swallowing:
+                return
+        self._show(len(self._text))
 
-    def _is_stuck(self) -> bool:
-        """Inside a secret that goes on with text still to come."""
-        return self.state.swallowing is not None
+    def state(self, held: bytes) -> RedactorState:
+        before = self._text[self._position - 1]
+        if before not in (GAP, "-"):
+            before = "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
+        return RedactorState(self.offset, held, before, self.swallowing, self._after_invalid)
 
     def _find(self, detector: Detector) -> Hit | None:
-        return detector.find(self._text, self._position, self._lowered, final=self.final)
+        return detector.find(self._text, self._position, self._seen, final=self._final)
 
     def _first_hit(self) -> Hit | None:
         """The next secret from here on; each detector looks again only once the text moved past what it had found."""
@@ -195,34 +201,32 @@ class _Scan:
         return first
 
     def _swallow(self, swallowing: Swallowing) -> None:
-        end, still = swallowing.go_on(self._text, self._position, final=self.final)
+        end, self.swallowing = swallowing.go_on(self._text, self._position, final=self._final)
         self._hide(end, "")
-        self.state = replace(self.state, swallowing=still)
 
-    def _take(self, position: int) -> tuple[str, int, int]:
-        """The original up to this place of the text, with its raw offsets."""
+    def _take(self, position: int) -> tuple[str, int]:
+        """The original up to this place of the text, and the raw offset where it begins."""
         end = self._skeleton.original_index(position - 1)
-        taken = self._original[self._emitted : end]
-        start = self.state.offset
-        size = len(taken) if taken.isascii() else len(taken.encode("utf-8", "surrogateescape"))
+        taken, start = self._original[self._emitted : end], self.offset
         self._emitted, self._position = end, position
-        self.state = replace(self.state, offset=start + size)
-        return taken, start, start + size
+        self.offset += len(taken) if taken.isascii() else len(taken.encode("utf-8", "surrogateescape"))
+        return taken, start
 
     def _hide(self, position: int, mark: str) -> None:
-        taken, start, end = self._take(position)
-        if not taken and not mark:
+        taken, start = self._take(position)
+        if not taken:
             return
         last = self.pieces[-1] if self.pieces else None
         if not mark and last and not last.exact and last.raw_end == start:
-            self.pieces[-1] = replace(last, raw_end=end)
+            self.pieces[-1] = Piece(last.raw_start, self.offset, last.text, exact=False)
         else:
-            self.pieces.append(Piece(start, end, mark, exact=False))
-        self.state = replace(self.state, after_invalid=False)
+            self.pieces.append(Piece(start, self.offset, mark, exact=False))
+        self._after_invalid = False
 
     def _show(self, position: int) -> None:
-        taken, start, _ = self._take(position)
-        if not taken:
+        taken, start = self._take(position)
+        if taken.isascii() and "\0" not in taken:
+            self._exact(taken, start)
             return
         shown = 0
         for match in _NOT_STORABLE.finditer(taken):
@@ -236,18 +240,12 @@ class _Scan:
             return start
         end = start + (len(text) if text.isascii() else len(text.encode()))
         self.pieces.append(Piece(start, end, text))
-        self.state = replace(self.state, after_invalid=False)
+        self._after_invalid = False
         return end
 
     def _replacement(self, characters: str, start: int) -> int:
-        is_nul = characters == "\0"
-        mark = NUL_MARK if is_nul else "" if self.state.after_invalid else REPLACEMENT
+        are_nul = characters[0] == "\0"
+        mark = NUL_MARK * len(characters) if are_nul else "" if self._after_invalid else REPLACEMENT
         self.pieces.append(Piece(start, start + len(characters), mark, exact=False))
-        self.state = replace(self.state, after_invalid=not is_nul)
+        self._after_invalid = not are_nul
         return start + len(characters)
-
-    def _remember(self) -> None:
-        before = self._text[self._position - 1]
-        if before not in (GAP, "-"):
-            before = "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
-        self.state = replace(self.state, before=before)

@@ -20,15 +20,26 @@ def json_object(body: bytes) -> dict[str, Any] | None:
     What PostgreSQL cannot store is replaced: NUL and lone surrogates by U+FFFD, NaN and infinities by null.
     """
     try:
-        document = json.loads(body.decode("utf-8-sig", "replace"), parse_constant=lambda _name: None)
-        return _clean(document, MAXIMUM_DEPTH) if isinstance(document, dict) else None
+        written = body.decode("utf-8-sig", "replace")
+        document = json.loads(written, parse_constant=lambda _name: None)
+        if not isinstance(document, dict):
+            return None
+        # Only an escape can write what a text must not hold, so most answers need no second look at their texts.
+        if "\\u" not in written and _is_storable(document, MAXIMUM_DEPTH):
+            return document
+        cleaned: dict[str, Any] = _clean(document, MAXIMUM_DEPTH)
+        return cleaned
     except (ValueError, RecursionError):
         return None
 
 
 def first(document: Mapping[str, Any], *names: str) -> Any:
     """The first of these fields that is there and not null; None without one."""
-    return next((document[name] for name in names if document.get(name) is not None), None)
+    for name in names:
+        value = document.get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def text(document: Mapping[str, Any], *names: str) -> str | None:
@@ -47,6 +58,17 @@ def whole_number(document: Mapping[str, Any], *names: str) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value, re.ASCII):
         value = int(value)
     return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+def _is_storable(value: Any, depth: int) -> bool:
+    """Whether a value without odd texts holds no odd number and is not nested too deeply."""
+    kind = value.__class__
+    if kind is float:
+        return math.isfinite(value)
+    if depth == 0:
+        return False
+    inner = value.values() if kind is dict else value
+    return all(_is_storable(item, depth - 1) for item in inner if item.__class__ in (dict, list, float))
 
 
 def _clean(value: Any, depth: int) -> Any:

@@ -60,8 +60,11 @@ def parse_usage(document: Mapping[str, Any]) -> Usage:
 
 
 def _first_said(document: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    said = (document.get(name) for name in names)
-    return next((value for value in said if value is not None and value is not False), None)
+    for name in names:
+        value = document.get(name)
+        if value is not None and value is not False:
+            return value
+    return None
 
 
 def _microusd(dollars: Any) -> int | None:

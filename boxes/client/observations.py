@@ -25,6 +25,10 @@ FOREIGN_STATES: Mapping[str, BoxState] = {
 }
 """States of other versions of the API, and what they are for us."""
 
+_STATES: dict[str | None, BoxState] = {state.value: state for state in BoxState}
+_STATES.update(FOREIGN_STATES.items())
+_SETUP_STATUSES: Mapping[str | None, SetupStatus] = {status.value: status for status in SetupStatus}
+
 SECRET_FIELDS = frozenset({"desktopUrl", "desktop_url", "_token", "token", "secret"})
 CLOCK_DIFFERENCE = timedelta(minutes=5)
 
@@ -62,7 +66,7 @@ class ProviderBox:
     @property
     def is_known_state(self) -> bool:
         """False for a state that the product has no word for; the box is then neither gone nor ready."""
-        return self.raw_state in BoxState.values or self.raw_state in FOREIGN_STATES
+        return self.raw_state in _STATES
 
     @property
     def is_setup_ended(self) -> bool:
@@ -92,9 +96,9 @@ def parse_box(entry: Mapping[str, Any], box_id: str) -> ProviderBox:
     return ProviderBox(
         id=box_id,
         name=text(entry, "name"),
-        state=_state(raw_state),
+        state=_STATES.get(raw_state, BoxState.PROVISIONING),
         raw_state=raw_state,
-        setup_status=SetupStatus(raw_setup) if raw_setup in SetupStatus.values else SetupStatus.PENDING,
+        setup_status=_SETUP_STATUSES.get(raw_setup, SetupStatus.PENDING),
         raw_setup_status=raw_setup,
         setup_error=text(entry, "setupError", "setup_error"),
         created_at=_moment(first(entry, "createdAt", "created_at")),
@@ -108,12 +112,6 @@ def parse_box(entry: Mapping[str, Any], box_id: str) -> ProviderBox:
 
 def _word(value: str | None) -> str | None:
     return value.strip().lower()[:64] or None if value else None
-
-
-def _state(raw: str | None) -> BoxState:
-    if raw in BoxState.values:
-        return BoxState(raw)
-    return FOREIGN_STATES.get(raw or "", BoxState.PROVISIONING)
 
 
 def _moment(value: Any) -> datetime | None:

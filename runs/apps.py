@@ -7,3 +7,8 @@ from django.apps import AppConfig
 
 class RunsConfig(AppConfig):
     name = "runs"
+
+    def ready(self) -> None:
+        from runs import listeners
+
+        listeners.register()

@@ -9,6 +9,7 @@ import pghistory
 import pgtrigger
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
 from base.guards import Frozen, Immutable, Moves, WriteOnce
@@ -21,7 +22,7 @@ from runs.states import ACTIVE, MOVES, TERMINAL, RunState
 LONGEST_COMMAND_BYTES = 8000
 LONGEST_KEY_BYTES = 256
 SETTLED = ["state", "exit_status", "exit_signal", "timed_out", "failure_reason", "output", "output_base_offset",
-           "last_output_offset", "dropped_bytes", "pid", "dispatch_attempted_at", "probe_attempted_at",
+           "last_output_offset", "received_offset", "dropped_bytes", "pid", "dispatch_attempted_at", "probe_attempted_at",
            "dispatched_at", "started_at", "finished_at", "cancellation_requested_at", "cancellation_effective_at"]  # fmt: skip
 TRACKED = ["state", "exit_status", "exit_signal", "failure_reason", "kill_confirmed", "cancellation_requested_at",
            "finished_at", "generation"]  # fmt: skip
@@ -51,20 +52,33 @@ class Run(Leased):
     failure_reason = models.CharField(max_length=128, null=True, blank=True)
 
     exit_status = models.IntegerField(null=True, blank=True)
-    exit_signal = models.CharField(max_length=16, null=True, blank=True, help_text="name of the signal it died by")
+    exit_signal = models.CharField(
+        max_length=16, null=True, blank=True, help_text="name of the signal it died by"
+    )
     timed_out = models.BooleanField(default=False)
     kill_confirmed = models.BooleanField(
-        null=True, blank=True, help_text="whether its processes are known to be gone; null where no kill was sent"
+        null=True,
+        blank=True,
+        help_text="whether its processes are known to be gone; null where no kill was sent",
     )
 
     run_directory = models.CharField(max_length=500)
-    pid = models.IntegerField(null=True, blank=True, help_text="leader of its process group, as the box sees it")
+    pid = models.IntegerField(
+        null=True, blank=True, help_text="leader of its process group, as the box sees it"
+    )
 
     output = models.TextField(blank=True, default="", help_text="redacted tail, at most 24,576 bytes")
     output_base_offset = models.BigIntegerField(default=0, help_text="raw log offset where the tail begins")
-    last_output_offset = models.BigIntegerField(default=0, help_text="raw log bytes received")
+    last_output_offset = models.BigIntegerField(
+        default=0, help_text="raw log offset up to which it can be read"
+    )
+    received_offset = models.BigIntegerField(
+        default=0,
+        help_text="raw log bytes received; what could still become a secret is held back from readers",
+    )
     output_state = models.JSONField(null=True, blank=True, editable=False)
-    dropped_bytes = models.BigIntegerField(default=0, help_text="raw log bytes that a ceiling kept out of the log")
+    log_size = models.BigIntegerField(default=0, help_text="raw log bytes on the box when last seen")
+    dropped_bytes = models.BigIntegerField(default=0, help_text="raw log bytes that are not in the kept log")
 
     admitted_at = models.DateTimeField()
     deadline_at = models.DateTimeField()
@@ -77,9 +91,19 @@ class Run(Leased):
     cancellation_requested_at = models.DateTimeField(null=True, blank=True)
     cancellation_effective_at = models.DateTimeField(null=True, blank=True)
 
-    next_step_at = models.DateTimeField(null=True, blank=True, help_text="when the worker looks at it next")
+    next_step_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        db_default=Now(),
+        help_text="when the worker looks at it next; null: never again",
+    )
+    calls_resume_at = models.DateTimeField(
+        null=True, blank=True, help_text="the provider asked not to be called for it before"
+    )
     step_failures = models.PositiveIntegerField(default=0, help_text="steps in a row without a usable answer")
-    dead_sightings = models.PositiveIntegerField(default=0, help_text="polls in a row: no process, no exit status")
+    dead_sightings = models.PositiveIntegerField(
+        default=0, help_text="polls in a row: no process, no exit status"
+    )
     kill_attempts = models.PositiveIntegerField(default=0)
     quiet_polls = models.PositiveIntegerField(default=0, help_text="polls in a row without news")
 
@@ -119,6 +143,9 @@ class Run(Leased):
             models.Index(
                 fields=["next_step_at"], condition=Q(next_step_at__isnull=False), name="box_runs_due_index"
             ),
+            models.Index(
+                fields=["lease_owner"], condition=Q(lease_owner__isnull=False), name="box_runs_leased_index"
+            ),
             models.Index(fields=["conversation_box", "-admitted_at"], name="box_runs_box_index"),
             models.Index(fields=["conversation", "-admitted_at", "-id"], name="box_runs_list_index"),
             models.Index(
@@ -130,10 +157,17 @@ class Run(Leased):
         triggers = [
             Immutable(
                 name="run_1_identity",
-                fields=["conversation", "conversation_box", "requesting_principal", "command", "idempotency_key",
-                        "run_directory", "admitted_at"],
+                fields=[
+                    "conversation",
+                    "conversation_box",
+                    "requesting_principal",
+                    "command",
+                    "idempotency_key",
+                    "run_directory",
+                    "admitted_at",
+                ],
                 message="run identity is immutable",
-            ),  # fmt: skip
+            ),
             Frozen(
                 name="run_2_terminal",
                 field="state",
@@ -151,7 +185,9 @@ class Run(Leased):
                 name="run_5_kill",
                 when=pgtrigger.Before,
                 operation=pgtrigger.Update,
-                condition=pgtrigger.Q(old__kill_confirmed=True, new__kill_confirmed__df=pgtrigger.F("old__kill_confirmed")),
+                condition=pgtrigger.Q(
+                    old__kill_confirmed=True, new__kill_confirmed__df=pgtrigger.F("old__kill_confirmed")
+                ),
                 func="raise exception 'a confirmed kill stays confirmed';",
             ),
             pgtrigger.Protect(name="run_6_kept", operation=pgtrigger.Delete),
@@ -159,6 +195,11 @@ class Run(Leased):
 
     def __str__(self) -> str:
         return f"{self.command[:40]} ({self.state})"
+
+    @property
+    def next_raw_offset(self) -> int:
+        """Where the next piece of its log begins, in raw bytes."""
+        return max(self.received_offset, self.last_output_offset)
 
     @property
     def is_terminal(self) -> bool:

@@ -1,0 +1,66 @@
+"""Writing a locked run: what changed, and its end."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import structlog
+from django.db import DatabaseError, transaction
+
+from base import hooks, notify
+from runs.log_store import RunLog
+from runs.models import Run
+from runs.states import RunState
+from runs.watching import key_of
+
+logger = structlog.get_logger(__name__)
+
+_LEASE = ["lease_owner", "lease_expires_at", "generation", "next_step_at", "calls_resume_at", "step_failures"]
+_KILL = ["kill_confirmed"]
+_LIFE = ["state", "pid", "dispatch_attempted_at", "dispatched_at", "started_at", "finished_at", "exit_status",
+         "exit_signal", "failure_reason", "timed_out", "cancellation_effective_at", "dead_sightings", "quiet_polls",
+         "log_size", "dropped_bytes", "last_output_offset", "received_offset"]  # fmt: skip
+_OUTPUT = ["output", "output_base_offset", "output_state"]
+
+
+def end(
+    log: RunLog, state: RunState | str, reason: str | None, now: datetime, *, missing_bytes: int = 0
+) -> None:
+    """Set the end of a living run on its locked row; what was held back of its output becomes readable. `save` writes it."""
+    run = log.run
+    log.close()
+    run.state = RunState(state)
+    run.failure_reason = reason[:128] if reason else None
+    run.timed_out = run.state == RunState.TIMED_OUT
+    run.finished_at = now
+    run.dropped_bytes += missing_bytes
+
+
+def save(log: RunLog, *, was_terminal: bool) -> None:
+    """Write a locked row and wake whoever watches it. Who asked for the run is told of its end in this transaction."""
+    run, fields = log.run, _LEASE + _KILL
+    if not was_terminal:
+        fields = fields + _LIFE
+        if log.is_touched:
+            fields = fields + _OUTPUT
+            log.write()
+    run.save(update_fields=fields)
+    notify.notify(notify.CHANGED, key_of(run.pk))
+    if run.is_terminal and not was_terminal:
+        logger.info(
+            "run_ended",
+            run=str(run.pk),
+            state=run.state,
+            exit_status=run.exit_status,
+            reason=run.failure_reason,
+        )
+        _tell(run)
+
+
+def _tell(run: Run) -> None:
+    """Tell who asked for the run. What goes wrong there is theirs: it is undone and logged, and the run ends all the same."""
+    try:
+        with transaction.atomic():
+            hooks.run_finished(run)
+    except DatabaseError:
+        logger.exception("run_finished_hook_failed", run=str(run.pk))

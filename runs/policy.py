@@ -1,0 +1,26 @@
+"""How often runs are looked at, from the settings in force. Why these numbers: docs/decisions/0010-how-runs-are-polled.md"""
+
+from __future__ import annotations
+
+from boxes.conf import box_api
+from runs.decide import Policy
+
+SLOTS = 256
+"""Commands to boxes that one worker has in flight at most, most of them polls that wait on their box."""
+
+LONGEST_WAIT_SECONDS = 10
+"""How long one poll waits on the box: a silent run costs six requests a minute."""
+
+PIECE_BYTES = 256 * 1024
+SMALLEST_PIECE_BYTES = 4 * 1024
+
+
+def policy_in_force(*, waits: bool) -> Policy:
+    """The policy; without `waits` polls come back at once, because threads are short or a person steps by hand."""
+    interval = box_api().run_poll_interval_ms / 1000
+    return Policy(interval=interval, wait=LONGEST_WAIT_SECONDS if waits else 0)
+
+
+def piece_bytes(step_failures: int) -> int:
+    """How much of the log to ask for at once: less after answers that were cut."""
+    return max(SMALLEST_PIECE_BYTES, PIECE_BYTES >> min(step_failures, 20))

@@ -1,0 +1,158 @@
+"""Admitting a run: one row, committed and due, before anything is sent to a box."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import IntegrityError, transaction
+
+from base import notify
+from base.clock import database_now
+from boxes import selectors
+from boxes.client import client
+from boxes.conf import box_api
+from boxes.errors import BoxNotFound, BoxNotReady, BoxStopped, ProviderCode, ProviderError
+from boxes.models import Box
+from boxes.states import UP
+from runs.errors import IdempotencyConflict, InvalidCommand, InvalidIdempotencyKey, RunInProgress
+from runs.models import Run
+from runs.models.run import LONGEST_COMMAND_BYTES, LONGEST_KEY_BYTES
+
+log = structlog.get_logger(__name__)
+
+DRIVER = "runs"
+RUNS_FOLDER = "$HOME/.openagents/box-runs/users"
+LONGEST_PRINCIPAL = 128
+_NOT_IN_A_PATH = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def start_run(
+    conversation_id: UUID,
+    box_ref: str | UUID,
+    principal: Mapping[str, Any],
+    command: str,
+    idempotency_key: str,
+) -> Run:
+    """Admit `command` on a box of the conversation; a worker starts it at once. Returns the run with its box.
+
+    The same key with the same box and command answers the run that is there, whatever its state. Raises InvalidCommand,
+    InvalidIdempotencyKey, BoxNotFound, BoxNotReady, BoxStopped, RunInProgress or IdempotencyConflict; nothing is written
+    then. The provider is asked once about the box; if it does not answer, the ledger's word counts.
+    """
+    check_command(command)
+    check_key(idempotency_key)
+    box = selectors.find(conversation_id, box_ref)
+    if box is None:
+        raise BoxNotFound
+    refusal = _why_not(box)
+    try:
+        return _admit(box, dict(principal), command, idempotency_key, refusal)
+    except IntegrityError:
+        # Another start was faster, by the key or on the box; what it wrote is committed now.
+        return _existing(box, command, idempotency_key) or _refuse(RunInProgress())
+
+
+def check_command(command: str) -> None:
+    """Raises InvalidCommand for a text that cannot be sent to a box."""
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        raise InvalidCommand
+    if not 1 <= _bytes(command) <= LONGEST_COMMAND_BYTES:
+        raise InvalidCommand
+
+
+def check_key(key: str) -> None:
+    """Raises InvalidIdempotencyKey for a key that cannot be stored."""
+    if not isinstance(key, str) or "\0" in key or not 1 <= _bytes(key) <= LONGEST_KEY_BYTES:
+        raise InvalidIdempotencyKey
+
+
+def run_directory(principal: Mapping[str, Any], run_id: UUID) -> str:
+    """Where the run lives on its box; `$HOME` is the box's."""
+    name = _NOT_IN_A_PATH.sub("-", str(principal.get("id") or "unknown"))[:LONGEST_PRINCIPAL]
+    return f"{RUNS_FOLDER}/{name}/{run_id}"
+
+
+def _bytes(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return -1  # lone surrogates are no text
+
+
+def _why_not(box: Box) -> Exception | None:
+    """Why no new run may start on this box, as far as the ledger and the provider say now."""
+    if box.stopped_at is not None or box.stop_requested_at is not None:
+        return BoxStopped()
+    if box.box_id is None:
+        return BoxNotReady()
+    try:
+        shown = client().get(box.box_id)
+    except ProviderError as error:
+        if error.code == ProviderCode.NOT_FOUND or error.gone_code:
+            return _gone(box)
+        log.info("box_not_seen", box=str(box.pk), code=error.code)
+        return None if box.state in UP else BoxNotReady()
+    if shown.is_terminal or shown.state == "archiving":
+        return _gone(box)
+    return None if shown.is_up else BoxNotReady()
+
+
+def _gone(box: Box) -> BoxStopped:
+    """The provider has ended a box that the ledger holds for alive: the next reconcile pass looks at it first."""
+    Box.objects.filter(pk=box.pk, stopped_at=None).update(next_reconciliation_at=None)
+    return BoxStopped()
+
+
+@transaction.atomic
+def _admit(box: Box, principal: dict[str, Any], command: str, key: str, refusal: Exception | None) -> Run:
+    """The transaction: an existing run first, then what speaks against a new one, then the row."""
+    locked = Box.objects.select_for_update(no_key=True).get(pk=box.pk)
+    if existing := _existing(locked, command, key):
+        return existing
+    if refusal is not None:
+        raise refusal
+    if locked.stopped_at is not None or locked.stop_requested_at is not None:
+        raise BoxStopped
+    run = _insert(locked, principal, command, key)
+    if Run.objects.filter(conversation_box=locked, kill_confirmed=False).exclude(pk=run.pk).exists():
+        raise RunInProgress
+    notify.notify(notify.DUE, DRIVER)
+    log.info("run_admitted", run=str(run.pk), box=str(box.pk))
+    return run
+
+
+def _existing(box: Box, command: str, key: str) -> Run | None:
+    """The run of this key; raises IdempotencyConflict if it is another command or another box."""
+    runs = Run.objects.select_related("conversation_box")
+    run = runs.filter(conversation_id=box.conversation_id, idempotency_key=key).first()
+    if run is not None and (run.conversation_box_id != box.pk or run.command != command):
+        raise IdempotencyConflict
+    return run
+
+
+def _insert(box: Box, principal: dict[str, Any], command: str, key: str) -> Run:
+    """The new row. Whether its box is free is known only after the insert, by the index and by what is asked then."""
+    now, settings, run_id = database_now(), box_api(), uuid.uuid4()
+    return Run.objects.create(
+        id=run_id,
+        conversation_id=box.conversation_id,
+        conversation_box=box,
+        requesting_principal=principal,
+        command=command,
+        idempotency_key=key,
+        run_directory=run_directory(principal, run_id),
+        admitted_at=now,
+        deadline_at=now
+        + timedelta(seconds=max(1, min(settings.run_max_duration_seconds, settings.ttl_seconds))),
+        next_step_at=now,
+    )
+
+
+def _refuse(error: Exception) -> Run:
+    raise error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import DateTimeField, Func
 from django.db.models.functions import Length
 
 
@@ -9,3 +10,10 @@ class OctetLength(Length):
     """Length of a text in bytes."""
 
     function = "OCTET_LENGTH"
+
+
+class ClockTimestamp(Func):
+    """The database's wall clock, which moves also inside a transaction; `Now()` is that of the transaction's start."""
+
+    template = "clock_timestamp()"
+    output_field = DateTimeField()

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from base import hooks
+
 
 class BoxesConfig(AppConfig):
     name = "boxes"
+
+    def ready(self) -> None:
+        from boxes.deletion import stop_boxes_of
+        from boxes.provisioning import ProvisioningDriver
+
+        hooks.owner_deleted.register(stop_boxes_of)
+        hooks.drivers.register(ProvisioningDriver)

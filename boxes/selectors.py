@@ -25,9 +25,14 @@ def find(conversation_id: UUID, ref: str | UUID) -> Box | None:
     return matching(of_conversation(conversation_id), ref)
 
 
-def find_of_user(user: User, ref: str | UUID) -> Box | None:
+def find_owned(user: User, ref: str | UUID) -> Box | None:
     """The same among all boxes of the user. One query."""
     return matching(of_user(user), ref)
+
+
+def find_anywhere(ref: str | UUID) -> Box | None:
+    """The same among all boxes of the installation: for staff. One query."""
+    return matching(Box.objects.all(), ref)
 
 
 def matching(boxes: QuerySet[Box], ref: str | UUID) -> Box | None:

@@ -13,12 +13,13 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
-from django.db import connection, transaction
+from django.db import connection
 
-from base import hooks, notify
+from base import notify
 from base.faults import declare, fault_point
 from boxes import selectors
 from boxes.client import BoxClient, ProviderBox, client
+from boxes.ending import SETTLE_AFTER_PASS_SECONDS, SETTLE_AFTER_USER_SECONDS, end_row
 from boxes.errors import BoxNotFound, BoxStopped, ProviderCode, ProviderError, Refused
 from boxes.models import Box
 from boxes.states import DOWN, BoxState, StopReason
@@ -26,8 +27,6 @@ from boxes.states import DOWN, BoxState, StopReason
 log = structlog.get_logger(__name__)
 
 CLAIM_SECONDS = 90  # well above the longest stop call, so that only the claim of a dead holder ages
-SETTLE_AFTER_USER_SECONDS = 2
-SETTLE_AFTER_PASS_SECONDS = 60  # so that the pass right after a stop has nothing to ask about
 DRIVER = "provisioning"
 
 STOP_CLAIMED = declare("boxes.stop.claimed", "the stop is claimed, the provider is not asked yet")
@@ -97,7 +96,9 @@ def claim_stop(box: Box, reason: StopReason) -> Claim:
     if box.box_id is None and _end_unasked(box, reason):
         return "already_stopped"
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, {"id": box.pk, "reason": reason, "seconds": CLAIM_SECONDS})
+        cursor.execute(
+            _CLAIM, {"id": box.pk, "reason": reason, "seconds": CLAIM_SECONDS, "due_in": CLAIM_SECONDS}
+        )
         row = cursor.fetchone()
     if not _reread(box):
         return "already_stopped"  # the creation was refused meanwhile, and the reservation is gone
@@ -110,13 +111,26 @@ def claim_stop(box: Box, reason: StopReason) -> Claim:
     return "claimed"
 
 
+def ask_stop(box: Box, reason: StopReason) -> bool:
+    """Have the worker stop a box, now and until it succeeds. False if it is stopped or being stopped already."""
+    if box.box_id is None and _end_unasked(box, reason):
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, {"id": box.pk, "reason": reason, "seconds": CLAIM_SECONDS, "due_in": 0})
+        asked = bool(cursor.rowcount == 1)
+    if asked:
+        notify.notify(notify.DUE, DRIVER)
+        log.info("stop_asked", box=str(box.pk), reason=str(reason))
+    return asked
+
+
 # A claim on a bound row takes the row out of the hands of whoever is provisioning it (generation, lease), and makes it due
 # for the worker when the claim has aged. A row without an id stays in those hands.
 _CLAIM = """
     update conversation_boxes set
         stop_requested_at = clock_timestamp(), stop_requested_reason = %(reason)s,
         next_provision_at = case when box_id is null then coalesce(next_provision_at, clock_timestamp())
-                                 else clock_timestamp() + make_interval(secs => %(seconds)s) end,
+                                 else clock_timestamp() + make_interval(secs => %(due_in)s) end,
         generation = case when box_id is null then generation else generation + 1 end,
         lease_owner = case when box_id is null then lease_owner end,
         lease_expires_at = case when box_id is null then lease_expires_at end
@@ -135,7 +149,7 @@ def release_stop(box: Box, error: ProviderError) -> bool:
     """
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE, {"id": box.pk, "claimed_at": box.stop_requested_at})
-        released = cursor.rowcount == 1
+        released = bool(cursor.rowcount == 1)
     log.warning("stop_failed", box=str(box.pk), code=error.code, released=released)
     return released
 
@@ -173,51 +187,6 @@ def _state_after(answer: StopAnswer) -> BoxState:
     if answer.box is not None and answer.box.state in DOWN:
         return answer.box.state
     return BoxState.ARCHIVED if answer.ended_because == StopReason.PROVIDER_MISSING else BoxState.ARCHIVING
-
-
-def end_row(
-    box: Box,
-    *,
-    state: BoxState,
-    reason: StopReason,
-    cost_microusd: int | None,
-    settle_after_seconds: float,
-    only_unasked: bool = False,
-) -> bool:
-    """The one transition to stopped: reason, lifetime, the cost if it is known, else when to ask for it.
-
-    Returns whether this caller made it; then `hooks.box_stopped` ran in the same transaction, and what waited for a place
-    was promoted after it. With `only_unasked`, only a reservation for which the provider was never asked is ended.
-    """
-    values = {"id": box.pk, "state": state, "reason": reason, "cost": cost_microusd, "seconds": settle_after_seconds,
-              "only_unasked": only_unasked}  # fmt: skip
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(_END, values)
-            ended = cursor.rowcount == 1
-        if ended:
-            hooks.box_stopped(box.pk)
-            notify.notify(notify.CHANGED, f"box:{box.pk}")
-    if ended:
-        log.info("box_stopped", box=str(box.pk), state=str(state), reason=str(reason))
-        _promote()
-    return ended
-
-
-_END = """
-    update conversation_boxes box set
-        state = %(state)s, stopped_at = moment.now, stop_reason = %(reason)s,
-        stop_requested_at = null, stop_requested_reason = null,
-        lifetime_seconds = greatest(0, floor(extract(epoch from moment.now - box.created_at)))::bigint,
-        settled_cost_microusd = coalesce(box.settled_cost_microusd, %(cost)s::bigint),
-        usage_settled_at = coalesce(box.usage_settled_at, case when %(cost)s::bigint is not null then moment.now end),
-        next_settlement_at = case when %(cost)s::bigint is null and box.usage_settled_at is null
-                                  then moment.now + make_interval(secs => %(seconds)s) end,
-        next_provision_at = null, lease_owner = null, lease_expires_at = null, generation = box.generation + 1
-    from (select clock_timestamp() as now) moment
-    where box.id = %(id)s and box.stopped_at is null
-      and (not %(only_unasked)s or (box.box_id is null and box.create_key is not null and box.create_attempts = 0))
-"""
 
 
 def call_stop(provider: BoxClient, box_id: str) -> StopAnswer:
@@ -260,12 +229,3 @@ def _end_unasked(box: Box, reason: StopReason) -> bool:
     if ended:
         box.refresh_from_db()
     return ended
-
-
-def _promote() -> None:
-    try:
-        from boxes.fanout import promote_queued  # a plan is above the stop of a box
-
-        promote_queued()
-    except Exception:
-        log.exception("promotion_failed")  # the stop stands; the scheduled promotion tries again

@@ -3,10 +3,11 @@
 from boxes.models.box import Box
 from boxes.models.event import ReconciliationEvent
 from boxes.models.fanout import FanoutItem, FanoutRequest
-from boxes.models.installation import Installation, ProcessHeartbeat, ScheduleSlot
+from boxes.models.installation import BudgetNotice, Installation, ProcessHeartbeat, ScheduleSlot
 
 __all__ = [
     "Box",
+    "BudgetNotice",
     "FanoutItem",
     "FanoutRequest",
     "Installation",

@@ -66,6 +66,7 @@ class Box(Leased):
     )
     marked_at = models.DateTimeField(null=True, blank=True, help_text="when our name was given to it")
     ready_checks = models.PositiveIntegerField(default=0, help_text="looks at it until it was ready")
+    provision_failures = models.PositiveIntegerField(default=0, help_text="steps in a row without success")
     next_provision_at = models.DateTimeField(
         null=True,
         blank=True,

@@ -60,3 +60,20 @@ class ProcessHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class BudgetNotice(models.Model):
+    """That a spent budget was reported: at most one report a day and subject."""
+
+    id = models.BigAutoField(primary_key=True)
+    subject = models.CharField(max_length=64, help_text="the id of the owner, or `installation`")
+    day = models.DateField()
+
+    class Meta:
+        db_table = "box_budget_notices"
+        constraints = [
+            models.UniqueConstraint(fields=["subject", "day"], name="box_budget_notices_day_index")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.day}"

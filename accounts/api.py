@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,20 +15,22 @@ from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, 
 from accounts.services import create_token, revoke_token, scopes_of
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import ErrorAnswer
+from base.api.views import OwnedList
 
 
 class TokenPagination(NewestFirstPagination):
     ordering = ("-created", "-digest")
 
 
-class Tokens(ListAPIView[ApiToken]):
+class Tokens(OwnedList):
     """The caller's own tokens."""
 
+    queryset = ApiToken.objects.none()
     serializer_class = TokenSerializer
     pagination_class = TokenPagination
     write_scope = "read"  # a token may hand out no more than it has itself: checked below
 
-    def get_queryset(self) -> Any:
+    def rows(self) -> QuerySet[ApiToken]:
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     @extend_schema(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
@@ -11,10 +13,13 @@ from accounts.permissions import scope_needed
 class ScopedAutoSchema(AutoSchema):
     """Names the token scope that each call needs, and whether it is for staff."""
 
-    def get_description(self) -> str:
-        description = super().get_description() or ""
-        staff = " Staff only." if getattr(self.view, "staff_only", False) else ""
-        return f"{description}\n\nScope: `{scope_needed(self.view, self.method)}`.{staff}".strip()
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        if operation is not None:
+            staff = " Staff only." if getattr(self.view, "staff_only", False) else ""
+            scope = f"Scope: `{scope_needed(self.view, self.method)}`.{staff}"
+            operation["description"] = f"{operation.get('description', '')}\n\n{scope}".strip()
+        return operation
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,6 +17,7 @@ from base import wakeups
 from base.api.errors import register_statuses
 from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
+from base.api.views import OwnedList
 from boxes import activity, selectors, services
 from boxes.errors import PUBLIC_CODE, STATUS_BY_CODE, BoxNotFound
 from boxes.filters import BoxFilter
@@ -58,13 +58,14 @@ def find_box(request: Request, ref: str) -> Box:
     return box
 
 
-class Boxes(ListAPIView[Box]):
+class Boxes(OwnedList):
     """The caller's boxes, newest first; stopped ones too."""
 
+    queryset = Box.objects.none()
     serializer_class = BoxSerializer
     filterset_class = BoxFilter
 
-    def get_queryset(self) -> Any:
+    def rows(self) -> QuerySet[Box]:
         return visible_to(self.request)
 
     def paginate_queryset(self, queryset: Any) -> Any:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from base.api.schema import ErrorAnswer
+from base.api.views import OwnedList
 from conversations.models import Conversation, Message
 from conversations.serializers import ConversationSerializer, CreateMessageSerializer, MessageSerializer
 from conversations.services import add_user_message, conversation_of, delete_conversation, ensure_conversation
 
 
-class Conversations(ListAPIView[Conversation]):
+class Conversations(OwnedList):
     """The caller's conversations; there is one that is not deleted."""
 
+    queryset = Conversation.objects.none()
     serializer_class = ConversationSerializer
     write_scope = "read"
 
-    def get_queryset(self) -> Any:
+    def rows(self) -> QuerySet[Conversation]:
         return Conversation.objects.filter(visitor__user=self.request.user.pk, deleted_at=None)
 
     @extend_schema(
@@ -51,15 +52,14 @@ class ConversationDetail(APIView):
         return Response(status=204)
 
 
-class Messages(ListAPIView[Message]):
+class Messages(OwnedList):
     """The transcript, newest first."""
 
+    queryset = Message.objects.none()
     serializer_class = MessageSerializer
     write_scope = "work:control"
 
-    def get_queryset(self) -> Any:
-        if getattr(self, "swagger_fake_view", False):
-            return Message.objects.none()
+    def rows(self) -> QuerySet[Message]:
         return Message.objects.filter(
             conversation=conversation_of(self.request.user, self.kwargs["conversation_id"])
         )

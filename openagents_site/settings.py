@@ -144,15 +144,15 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 STATIC_URL = "/static/"
-STATIC_ROOT = STATE_ROOT / "static"
+# A fresh installation has its pages without a collectstatic: files come straight from the packages.
+_STATIC_FROM_PACKAGES = EMBEDDED or DEBUG
+STATIC_ROOT = None if _STATIC_FROM_PACKAGES else STATE_ROOT / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = (
-    EMBEDDED or DEBUG
-)  # so that a fresh installation has its pages without a collectstatic
-if EMBEDDED or DEBUG:
+WHITENOISE_USE_FINDERS = _STATIC_FROM_PACKAGES
+if _STATIC_FROM_PACKAGES:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 REST_FRAMEWORK = {
@@ -162,7 +162,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["base.api.parsers.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "base.api.pagination.NewestFirstPagination",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "accounts.schema.ScopedAutoSchema",

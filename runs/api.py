@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.generics import ListAPIView
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
 from base.api.schema import ErrorAnswer
+from base.api.views import OwnedList
 from boxes.api import find_box
 from runs import services, streaming
 from runs.errors import STATUS_BY_CODE, InvalidIdempotencyKey, RunNotFound
@@ -37,7 +38,7 @@ WAIT = OpenApiParameter("wait", int, description="Seconds to wait for news, 0 to
 OFFSET = OpenApiParameter("offset", int, description="Byte offset in what the command wrote.")
 
 
-def runs_of(request: Request) -> Any:
+def runs_of(request: Request) -> QuerySet[Run]:
     """The runs that the caller may see."""
     runs = Run.objects.select_related("conversation_box")
     return runs if all_owners(request) else runs.filter(conversation__visitor__user=request.user.pk)
@@ -55,14 +56,15 @@ class RunPagination(NewestFirstPagination):
     ordering = ("-admitted_at", "-id")
 
 
-class Runs(ListAPIView[Run]):
+class Runs(OwnedList):
     """The caller's runs, newest first."""
 
+    queryset = Run.objects.none()
     serializer_class = RunSerializer
     pagination_class = RunPagination
     filterset_class = RunFilter
 
-    def get_queryset(self) -> Any:
+    def rows(self) -> QuerySet[Run]:
         return runs_of(self.request).defer("output", "output_state")
 
     @extend_schema(

@@ -23,3 +23,5 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 BOX_API = {"base_url": "https://box-api.internal", "api_key": "box-tests", "retry_delay_ms": 0}
+STATIC_ROOT = None
+WHITENOISE_USE_FINDERS = True

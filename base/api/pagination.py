@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from rest_framework.exceptions import NotFound
@@ -26,7 +27,10 @@ class NewestFirstPagination(CursorPagination):
     page_size_query_param = "page_size"
 
     def decode_cursor(self, request: Request) -> Any:
+        given = request.query_params.get(self.cursor_query_param, "")
         try:
+            if given and not base64.b64decode(given, validate=True):
+                raise InvalidCursor
             return super().decode_cursor(request)
-        except NotFound:
+        except (NotFound, ValueError):
             raise InvalidCursor from None

@@ -20,5 +20,5 @@ urlpatterns = [
     path("conversations/<uuid:conversation_id>/messages", Messages.as_view()),
     *box_addresses,
     *run_addresses,
-    re_path(r"", not_found),
+    re_path(r"", not_found, name="missing"),
 ]

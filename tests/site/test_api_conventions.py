@@ -1,0 +1,193 @@
+"""What every address of the API keeps: who may call, one shape of errors, strict bodies, cursor pages."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import get_resolver
+from rest_framework.test import APIClient
+
+from conversations.services import add_user_message, ensure_conversation
+
+pytestmark = pytest.mark.django_db
+API = "/api/v1"
+
+
+def error_of(response) -> str:
+    body = response.json()
+    assert set(body) == {"error"}
+    assert {"code", "detail"} <= set(body["error"]) <= {"code", "detail", "fields"}
+    return body["error"]["code"]
+
+
+def addresses() -> list[str]:
+    patterns = get_resolver("openagents_site.api.urls").url_patterns
+    some = "00000000-0000-0000-0000-000000000000"
+    return [
+        f"{API}/" + str(pattern.pattern).replace("<uuid:run_id>", some).replace("<str:ref>", "none")
+        .replace("<uuid:token_id>", some).replace("<uuid:conversation_id>", some)
+        for pattern in patterns
+        if pattern.name != "missing"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "header", [None, "Bearer oa_pat_wrong", "Bearer", "Bearer a b", "Basic eDp5", "oa_pat_x"]
+)
+def test_no_address_answers_a_caller_without_a_good_token(header):
+    client = APIClient()
+    if header:
+        client.credentials(HTTP_AUTHORIZATION=header)
+
+    for address in addresses():
+        for method in (client.get, client.post, client.delete):
+            response = method(address)
+            assert response.status_code in {401, 405}, address
+            assert error_of(response) in {"invalid_api_token", "method_not_allowed"}, address
+
+
+def test_a_token_that_may_only_read_changes_nothing(owner, api_of):
+    client = api_of(owner, "read")
+
+    for address in ("/boxes", "/boxes/none/stop", "/boxes/none/extend", "/boxes/none/commands", "/runs"):
+        response = client.post(f"{API}{address}", {})
+        assert (response.status_code, error_of(response)) == (403, "insufficient_scope"), address
+
+
+def test_a_scope_does_not_contain_another(owner, api_of):
+    assert error_of(api_of(owner, "box:control").get(f"{API}/boxes")) == "insufficient_scope"
+    assert api_of(owner, "box:control", "read").get(f"{API}/boxes").status_code == 200
+
+
+def test_a_signed_in_session_needs_the_csrf_token_to_change_something(owner):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+
+    assert client.get(f"{API}/me").status_code == 200
+    response = client.post(f"{API}/conversations")
+    assert (response.status_code, error_of(response)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/boxes/", "/runs/not-a-uuid", "/boxes/a/b/c"])
+def test_what_is_not_there_is_a_404_of_the_same_shape(owner, api_of, address):
+    response = api_of(owner).get(f"{API}{address}")
+
+    assert (response.status_code, error_of(response)) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ("{", 400, "invalid_json"),
+        ('{"name": NaN}', 400, "invalid_json"),
+        (b"\xff\xfe", 400, "invalid_json"),
+        ("[]", 422, "invalid_request"),
+        ('"text"', 422, "invalid_request"),
+        ('{"nmae": "x"}', 422, "invalid_request"),
+        ('{"name": "a\\u0000b"}', 422, "invalid_request"),
+        ('{"scopes": ["root"]}', 422, "invalid_request"),
+        ('{"scopes": "read"}', 422, "invalid_request"),
+        ('{"expires_in_days": 0}', 422, "invalid_request"),
+        ('{"expires_in_days": 1e400}', 422, "invalid_request"),
+        ('{"name": ' + "[" * 50 + "]" * 50 + "}", 422, "invalid_request"),
+        ('{"name": ' + "[" * 90_000 + "]" * 90_000 + "}", 400, "invalid_json"),
+    ],
+)
+def test_a_bad_body_is_named_and_changes_nothing(owner, api_of, body, status, code):
+    response = api_of(owner).post(f"{API}/tokens", data=body, content_type="application/json")
+
+    assert (response.status_code, error_of(response)) == (status, code)
+    assert owner.auth_token_set.count() == 1
+
+
+def test_only_json_is_taken(owner, api_of):
+    response = api_of(owner).post(
+        f"{API}/tokens", data="a=b", content_type="application/x-www-form-urlencoded"
+    )
+
+    assert (response.status_code, error_of(response)) == (415, "unsupported_media_type")
+
+
+def test_an_unexpected_error_tells_nothing(owner, api_of, monkeypatch):
+    monkeypatch.setattr("openagents_site.api.me.box_api", lambda: 1 // 0)
+    client = api_of(owner)
+    client.raise_request_exception = False
+
+    response = client.get(f"{API}/me")
+
+    assert (response.status_code, error_of(response)) == (500, "internal_error")
+    assert "ZeroDivision" not in response.content.decode()
+
+
+def test_pages_are_newest_first_and_never_repeat_or_skip(owner, api_of):
+    conversation = ensure_conversation(owner)
+    for n in range(7):
+        add_user_message(conversation, f"message {n}")
+    client, address, seen = api_of(owner), f"{API}/conversations/{conversation.id}/messages?page_size=3", []
+    while address:
+        page = client.get(address).json()
+        assert set(page) == {"results", "next", "previous"}
+        seen += [message["content"] for message in page["results"]]
+        address = page["next"]
+
+    assert seen == [f"message {n}" for n in reversed(range(7))]
+
+
+def test_a_cursor_that_is_not_ours_is_refused(owner, api_of):
+    assert error_of(api_of(owner).get(f"{API}/boxes?cursor=!!")) == "invalid_cursor"
+
+
+def test_the_page_size_has_a_ceiling(owner, api_of):
+    conversation = ensure_conversation(owner)
+    for n in range(3):
+        add_user_message(conversation, str(n))
+    client = api_of(owner)
+
+    for size, shown in (("2", 2), ("100000", 3), ("0", 3), ("-1", 3), ("x", 3)):
+        page = client.get(f"{API}/conversations/{conversation.id}/messages?page_size={size}").json()
+        assert len(page["results"]) == shown
+
+
+def test_me_says_who_calls_and_under_which_limits(owner, api_of):
+    answer = api_of(owner, "read").get(f"{API}/me").json()
+
+    assert answer["user"]["slug"] == "owner"
+    assert answer["scopes"] == ["read"]
+    assert answer["conversation"] == str(ensure_conversation(owner).id)
+    assert answer["limits"]["ttl_seconds"] == 3600
+
+
+def test_a_token_is_shown_once_and_gives_no_more_than_it_has(owner, api_of):
+    client = api_of(owner, "read", "box:control")
+
+    made = client.post(f"{API}/tokens", {"name": "ci", "scopes": ["box:control"], "expires_in_days": 7})
+    beyond = client.post(f"{API}/tokens", {"scopes": ["forge:write"]})
+
+    assert made.status_code == 201
+    assert made.json()["token"].startswith("oa_pat_")
+    assert "token" not in client.get(f"{API}/tokens").json()["results"][0]
+    assert (beyond.status_code, error_of(beyond)) == (403, "insufficient_scope")
+
+
+def test_a_stranger_cannot_revoke_a_token(owner, stranger, api_of):
+    token = api_of(owner).post(f"{API}/tokens", {"name": "ci"}).json()
+
+    assert api_of(stranger).delete(f"{API}/tokens/{token['id']}").status_code == 404
+    assert api_of(owner).delete(f"{API}/tokens/{token['id']}").status_code == 204
+
+
+def test_the_openapi_description_is_valid_and_names_the_scope_of_each_call(tmp_path):
+    target = tmp_path / "openapi.json"
+
+    call_command(
+        "spectacular", "--file", str(target), "--format", "openapi-json", "--validate", "--fail-on-warn"
+    )
+
+    document = json.loads(target.read_text())
+    assert document["openapi"].startswith("3.1")
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert "Scope: `" in operation["description"], f"{method} {path}"

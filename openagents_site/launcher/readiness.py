@@ -9,7 +9,7 @@ from .api_client import Api, ApiError
 from .part import Part
 
 READY_SECONDS = 120.0
-LOOK_SECONDS = 0.25
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.1, 1.0
 SAY_SECONDS = 5.0
 TAIL_LINES = 20
 
@@ -23,6 +23,7 @@ def wait_until_ready(
 ) -> None:
     """Return when /readyz is good, or when `stopping`. Says every few seconds what it waits for. Raises NotReady."""
     began = said = time.monotonic()
+    pause = FIRST_LOOK_SECONDS
     while not stopping():
         missing = what_is_missing(api)
         if not missing:
@@ -33,7 +34,8 @@ def wait_until_ready(
         if now - said > SAY_SECONDS:
             said = now
             say(f"waiting for {missing} ({now - began:.0f} s)")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_LOOK_SECONDS)
 
 
 def what_is_missing(api: Api) -> str:
@@ -47,10 +49,11 @@ def what_is_missing(api: Api) -> str:
     return ""
 
 
-def culprit(parts: Sequence[Part]) -> Part | None:
-    """The part that most likely keeps the others from being good: the one that was started most often."""
+def culprit(parts: Sequence[Part], missing: str) -> Part | None:
+    """The part that most likely keeps the others from being good: one that ended, else the one that is named as missing."""
     troubled = [part for part in parts if part.starts > 1 or not part.is_running]
-    return max(troubled, key=lambda part: part.starts, default=None)
+    named = [part for part in parts if part.name in missing]
+    return max(troubled or named, key=lambda part: part.starts, default=None)
 
 
 def last_lines(part: Part) -> list[str]:

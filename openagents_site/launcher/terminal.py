@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import sys
@@ -14,16 +15,21 @@ from rich.text import Text
 COLOURS = {"web": "cyan", "scheduler": "magenta", "worker": "green", "provider": "yellow", "postgres": "blue"}
 NOTABLE = re.compile(r"\b(warning|error|critical|fatal|panic|traceback)\b", re.IGNORECASE)
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+NOT_SHOWN = frozenset(
+    {"level", "event", "timestamp", "at", "logger", "request_id", "ip", "user_id", "exception"}
+)
 QUEUED_LINES = 2000
 
 
 class Terminal:
-    """Prints from a thread of its own. `verbose`: every line of every process, else only warnings and errors."""
+    """Prints from a thread of its own. `verbose`: every line of every process, else only warnings and errors, and none
+    while `quiet`."""
 
     def __init__(self, stream: IO[str] | None = None, *, verbose: bool = False) -> None:
         self._stream = stream if stream is not None else sys.stdout
         self.console = Console(file=self._stream, highlight=False, soft_wrap=True)
         self.verbose = verbose
+        self.quiet = False
         self._queue: queue.Queue[Text | None] = queue.Queue(QUEUED_LINES)
         self._writer = threading.Thread(target=self._write_all, name="terminal", daemon=True)
         self._writer.start()
@@ -38,8 +44,8 @@ class Terminal:
 
     def output(self, name: str, line: str) -> None:
         """A line that a process wrote."""
-        if self.verbose or NOTABLE.search(line[:400]):
-            self._put(_prefix(name).append(CONTROL.sub("", line)))
+        if self.verbose or (not self.quiet and NOTABLE.search(line[:400])):
+            self._put(_prefix(name).append(readable(line)))
 
     def close(self, seconds: float = 2.0) -> None:
         """Print what is queued, for as long as the terminal takes it."""
@@ -66,3 +72,18 @@ class Terminal:
 
 def _prefix(name: str) -> Text:
     return Text(f"{name:>9} ", style=COLOURS.get(name, "white")).append("│ ", style="dim")
+
+
+def readable(line: str) -> str:
+    """A structured log line in the words that matter; any other line as it is, without control characters."""
+    try:
+        fields = json.loads(line) if line.startswith("{") else None
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict) or "event" not in fields:
+        return CONTROL.sub("", line)
+    words = [str(fields.get("level", "")), str(fields["event"])]
+    words += [
+        f"{name}={value}" for name, value in fields.items() if name not in NOT_SHOWN and value is not None
+    ]
+    return CONTROL.sub(" ", " ".join(filter(None, words)))

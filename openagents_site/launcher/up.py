@@ -29,7 +29,7 @@ from .ports import PortTaken
 from .procfile import ProcfileError
 from .readiness import NotReady, culprit, last_lines, wait_until_ready
 from .supervisor import Supervisor
-from .terminal import Terminal
+from .terminal import Terminal, readable
 
 SCHEDULER = "scheduler"
 INTERRUPTED = 130
@@ -106,6 +106,7 @@ class Start:
 
     def run(self) -> int:
         self._supervisor.take_signals()
+        self._terminal.quiet = True  # until all is good, what one process misses of another is no news
         self._say_ports()
         try:
             self._start_database()
@@ -183,10 +184,11 @@ class Start:
                     Api(self._plan.url), lambda text: self._terminal.say(f"  {text}", "dim"), stopping.is_set
                 )
         except NotReady as reason:
-            self._show_culprit()
+            self._show_culprit(str(reason))
             raise UpFailed(f"the installation did not become ready: {reason}") from reason
         if stopping.is_set():
             return INTERRUPTED if self._options.once else 0
+        self._terminal.quiet = False
         self._hold.announce(self._plan.public_url)
         status = (
             guide.first_run() if self._options.once or (self._options.demo and not guide.had_first_run) else 0
@@ -200,10 +202,13 @@ class Start:
         self._terminal.say("Up. Ctrl-C stops everything.", style="bold green")
         return 0
 
-    def _show_culprit(self) -> None:
-        part = culprit(self._supervisor.parts)
-        for line in last_lines(part) if part else []:
-            self._terminal.say(f"  {part.name if part else ''}: {line}")
+    def _show_culprit(self, missing: str) -> None:
+        part = culprit(self._supervisor.parts, missing)
+        if part is None:
+            return
+        self._terminal.say(f"The last lines of {part.name}:", style="bold")
+        for line in last_lines(part):
+            self._terminal.say(f"  {readable(line)}")
 
     def _step(self, what: str) -> _Step:
         return _Step(what, self._terminal.say)

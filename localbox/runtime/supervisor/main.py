@@ -54,6 +54,7 @@ def main() -> None:
 
 def _arrange(settings: Settings) -> None:
     """In the supervisor's own folder: nothing of the provider's stays open but standard output, for one line."""
+    _reset_signals()
     os.umask(0o077)
     os.chdir(settings.run)
     log = os.open(_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -63,6 +64,13 @@ def _arrange(settings: Settings) -> None:
     os.closerange(3, 1024)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _reset_signals() -> None:
+    """A provider started with nohup ignores signals; commands must not inherit that."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _bring_up(settings: Settings) -> Box:

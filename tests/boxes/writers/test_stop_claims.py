@@ -29,7 +29,9 @@ def conversation(db: None) -> Conversation:
 
 @pytest.fixture
 def box(conversation: Conversation) -> Box:
-    return Box.objects.create(conversation=conversation, box_id="bx_8bhkse3n", state="ready", setup_status="done")
+    return Box.objects.create(
+        conversation=conversation, box_id="bx_8bhkse3n", state="ready", setup_status="done"
+    )
 
 
 def again(box: Box) -> Box:
@@ -106,7 +108,9 @@ def test_a_cost_in_the_answer_is_settled_at_once(box: Box, cost: Any) -> None:
 def test_it_completes_once(box: Box) -> None:
     assert stopping.complete_stop(again(box), StopReason.USER_REQUESTED, answer(), by_pass=False)
 
-    assert not stopping.complete_stop(again(box), StopReason.TTL_EXPIRED, answer(costMicrousd=1), by_pass=True)
+    assert not stopping.complete_stop(
+        again(box), StopReason.TTL_EXPIRED, answer(costMicrousd=1), by_pass=True
+    )
     assert again(box).stop_reason == "user_requested"
 
 
@@ -149,14 +153,19 @@ def test_a_late_release_does_not_touch_a_stopped_box(box: Box) -> None:
     assert not stopping.release_stop(box, UNREACHABLE)
 
 
-def test_an_end_without_an_answer_says_archived_or_what_the_provider_showed(conversation: Conversation) -> None:
+def test_an_end_without_an_answer_says_archived_or_what_the_provider_showed(
+    conversation: Conversation,
+) -> None:
     missing, failed = (
         Box.objects.create(conversation=conversation, box_id=f"bx_{n}", state="ready", setup_status="done")
         for n in range(2)
     )
 
     stopping.complete_stop(
-        missing, StopReason.USER_REQUESTED, stopping.StopAnswer(None, StopReason.PROVIDER_MISSING), by_pass=True
+        missing,
+        StopReason.USER_REQUESTED,
+        stopping.StopAnswer(None, StopReason.PROVIDER_MISSING),
+        by_pass=True,
     )
     stopping.complete_stop(
         failed,
@@ -171,7 +180,12 @@ def test_an_end_without_an_answer_says_archived_or_what_the_provider_showed(conv
 
 def test_the_stop_of_a_row_without_an_id_is_noted_and_does_not_age(conversation: Conversation) -> None:
     box = Box.objects.create(
-        conversation=conversation, label="box-1", create_key="k", create_body={}, create_attempts=1, generation=1
+        conversation=conversation,
+        label="box-1",
+        create_key="k",
+        create_body={},
+        create_attempts=1,
+        generation=1,
     )
 
     assert stopping.claim_stop(box, StopReason.USER_REQUESTED) == "in_flight"
@@ -182,7 +196,9 @@ def test_the_stop_of_a_row_without_an_id_is_noted_and_does_not_age(conversation:
     assert again(box).generation == 1  # whoever creates it keeps the row
 
 
-def test_a_reservation_that_nobody_asked_for_ends_at_once_and_costs_nothing(conversation: Conversation) -> None:
+def test_a_reservation_that_nobody_asked_for_ends_at_once_and_costs_nothing(
+    conversation: Conversation,
+) -> None:
     box = Box.objects.create(conversation=conversation, label="box-1", create_key="k", create_body={})
 
     assert stopping.claim_stop(box, StopReason.USER_REQUESTED) == "already_stopped"

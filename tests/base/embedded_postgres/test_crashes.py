@@ -12,7 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from base.embedded_postgres import Cluster, State, processes
+from base.embedded_postgres import Cluster, State, processes, server_account
+from base.embedded_postgres.binaries import usable_by
 from base.embedded_postgres.initialise import UNFINISHED_PREFIX
 from base.embedded_postgres.postmaster import living
 from base.embedded_postgres.server import environment, settings_of
@@ -149,7 +150,8 @@ def test_a_detached_supervisor_ends_when_its_folder_is_gone(folder):
 
 
 def test_a_server_without_a_supervisor_is_taken_over(cluster, folder, as_server):
-    program = [cluster.binaries.program("postgres"), "-D", str(cluster.layout.data)]
+    binaries, _ = usable_by(server_account(cluster.layout.data), cluster.binaries, folder)
+    program = [binaries.program("postgres"), "-D", str(cluster.layout.data)]
     for name, value in settings_of(cluster.layout, 20, SMALL).items():
         program += ["-c", f"{name}={value}"]
     stray = as_server(program)
@@ -163,26 +165,20 @@ def test_a_server_without_a_supervisor_is_taken_over(cluster, folder, as_server)
 
 
 @pytest.fixture
-def as_server(folder, cluster):
+def as_server(cluster):
     """Start a program as the server's account, with no tie to anything."""
     started = []
 
     def start(program: list[str]) -> subprocess.Popen[bytes]:
-        owner = (folder / "data").stat()
-        account = (
-            {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-        )
-        log = (folder / "stray.log").open("wb")
         process = subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=environment(cluster.layout),
             cwd="/",
-            **account,
+            **server_account(cluster.layout.data).popen_options(),
         )
-        log.close()
         started.append(process)
         return process
 

@@ -189,11 +189,8 @@ STATUS_BY_CODE: Mapping[str, int] = {
     "box_label_taken": 409,
     "box_stopped": 409,
     "box_not_ready": 409,
-    "box_run_in_progress": 409,
-    "box_run_idempotency_conflict": 409,
     "box_not_found": 404,
     "box_not_owned": 404,
-    "box_run_not_found": 404,
     "conversation_not_found": 404,
     "fanout_not_found": 404,
     "leak_not_found": 404,
@@ -214,7 +211,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     ProviderCode.MALFORMED_ID: 502,
     "box_request_failed": 502,
 }
-"""HTTP status of the API by `code`; a code that is not here answers 502 `box_request_failed`."""
+"""HTTP status of the API by `code`."""
 
 PUBLIC_CODE: Mapping[str, str] = {
     "box_not_owned": "box_not_found",
@@ -225,9 +222,3 @@ PUBLIC_CODE: Mapping[str, str] = {
     ProviderCode.MALFORMED_ID: "box_request_failed",
 }
 """The code that the API shows, where it is not the error's own."""
-
-
-def api_answer(error: BoxError) -> tuple[int, str]:
-    """HTTP status and public code of an error."""
-    code = error.code if error.code in STATUS_BY_CODE else "box_request_failed"
-    return STATUS_BY_CODE[code], PUBLIC_CODE.get(code, code)

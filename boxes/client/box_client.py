@@ -100,11 +100,12 @@ class BoxClient(CommandCalls):
         cursor: str | None = None,
         *,
         states: Iterable[str] | None = LISTED_STATES,
+        limit: int = PAGE_SIZE,
         tries: int = PASS_TRIES,
         timeout_seconds: float | None = None,
     ) -> Page:
-        """One page of boxes in these states (None: in all)."""
-        params = {"limit": str(PAGE_SIZE)}
+        """One page of at most `limit` (1 to 200) boxes in these states (None: in all)."""
+        params = {"limit": str(limit)}
         params |= {"state": ",".join(states)} if states is not None else {}
         params |= {"cursor": cursor} if cursor else {}
         seconds = timeout_seconds or self.conf.reconciliation_receive_timeout_ms / 1000

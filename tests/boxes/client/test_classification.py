@@ -23,7 +23,6 @@ from boxes.errors import (
     Refused,
     RetryLater,
     Unknown,
-    api_answer,
 )
 from tests.boxes.client.conftest import BASE
 
@@ -249,7 +248,7 @@ def test_any_answer_becomes_an_error_that_shows_nothing_of_the_provider(
         assert error.code in set(ProviderCode)
         assert error.detail == DETAIL_BY_CODE[error.code]
         assert len(error.log_detail) < 80
-        assert api_answer(error)[0] in {402, 404, 429, 502, 503}
+        assert STATUS_BY_CODE[error.code] in {402, 404, 429, 502, 503}
 
 
 @given(st.integers(500, 599), DOCUMENTS, st.none() | st.floats(0, 3600))
@@ -259,15 +258,21 @@ def test_no_failure_of_the_server_is_ever_taken_for_a_refused_command(
     assert type(command_error(Answer(status, document, pause))) is Unknown
 
 
+def shown(error: BoxError) -> tuple[int, str]:
+    return STATUS_BY_CODE[error.code], PUBLIC_CODE.get(error.code, error.code)
+
+
 def test_the_api_shows_its_own_status_and_code() -> None:
-    assert api_answer(QuotaReached("box_owner_quota_reached")) == (409, "box_owner_quota_reached")
-    assert api_answer(BoxNotFound("box_not_owned")) == (404, "box_not_found")
-    assert api_answer(RetryLater("box_rate_limited")) == (429, "box_provider_rate_limited")
-    assert api_answer(Refused("box_unauthorized")) == (502, "box_provider_unauthorized")
-    assert api_answer(Unknown("box_response_invalid")) == (502, "box_provider_response_invalid")
-    assert api_answer(Unknown("box_unreachable")) == (503, "box_unreachable")
-    assert api_answer(Refused("box_malformed_id")) == (502, "box_request_failed")
-    assert api_answer(BoxError("something_new")) == (502, "box_request_failed")
+    assert shown(QuotaReached("box_owner_quota_reached")) == (409, "box_owner_quota_reached")
+    assert shown(BoxNotFound("box_not_owned")) == (404, "box_not_found")
+    assert shown(Refused("box_billing_required")) == (402, "box_billing_required")
+    assert shown(RetryLater("box_rate_limited")) == (429, "box_provider_rate_limited")
+    assert shown(Refused("box_unauthorized")) == (502, "box_provider_unauthorized")
+    assert shown(Refused("box_provider_refused")) == (502, "box_provider_request_refused")
+    assert shown(Unknown("box_response_invalid")) == (502, "box_provider_response_invalid")
+    assert shown(Unknown("box_unreachable")) == (503, "box_unreachable")
+    assert shown(Refused("box_not_configured")) == (503, "box_not_configured")
+    assert shown(Refused("box_malformed_id")) == (502, "box_request_failed")
 
 
 def test_every_code_has_a_status_and_a_sentence_of_its_own() -> None:

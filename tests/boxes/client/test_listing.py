@@ -158,6 +158,13 @@ def test_a_leak_beyond_the_first_page_is_seen(fake: FakeProvider, live: BoxClien
     assert "bx_leak" in {box.id for box in listing.boxes}
 
 
+def test_one_page_can_be_small(fake: FakeProvider, live: BoxClient) -> None:
+    fake.add_boxes(3)
+    page = live.list_page(limit=1)
+
+    assert (len(page.boxes), page.more_promised) == (1, True)
+
+
 def test_archived_boxes_are_not_asked_for(fake: FakeProvider, live: BoxClient) -> None:
     fake.add_box("bx_up")
     fake.add_box("bx_down", state="archived")

@@ -14,11 +14,11 @@ def next_command(run: RunView, now: datetime, policy: Policy) -> Action:
     """The one thing that `run` needs now."""
     if run.is_terminal:
         return _after_the_end(run, now)
-    if run.is_box_gone:
-        return known_end(run, now) or lost(run, now, "box_stopped")
     must_end = wants_end(run, now)
     if must_end and not was_sent(run):
         return forced_end(run, now)
+    if run.is_box_gone:
+        return known_end(run, now) or lost(run, now, "box_stopped")
     if must_end and _is_away(run, now, policy):
         return known_end(run, now) or forced_end(run, now)
     if held := _held(run, now):

@@ -215,7 +215,7 @@ def _not_killed(run: RunView, trouble: Trouble, now: datetime, policy: Policy) -
     if not is_late(run, now):
         return again
     end = End(RunState.TIMED_OUT, DURATION_EXCEEDED, max(0, run.log_size - run.received))
-    pause = trouble.retry_after_seconds or backoff(policy, run.step_failures + 1)
+    pause = max(trouble.retry_after_seconds or 0.0, backoff(policy, run.step_failures + 1))
     return Write(pause, RunChanges(**again.changes, kill_confirmed=False), end)
 
 
@@ -236,7 +236,7 @@ def _again(run: RunView, trouble: Trouble | None, now: datetime, policy: Policy,
     )
     pause = backoff(policy, attempts)
     if trouble is not None and trouble.retry_after_seconds is not None:
-        pause = trouble.retry_after_seconds
+        pause = max(trouble.retry_after_seconds, backoff(policy, 1))
         changes["calls_resume_at"] = now + timedelta(seconds=pause)
     return Write(until_deadline(run, now, pause), changes)
 

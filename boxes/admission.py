@@ -180,7 +180,6 @@ def reserve(
         known = Box.objects.filter(create_key=create_key).first() if create_key else None
         if known is not None:
             return _same_request(known, tenant), False
-        chosen = wanted or labels.next_labels(conversation_id, 1)[0]
         limits = Limits.of(box_api(), budgeted=budgeted)
         code = verdict(load_of(tenant), limits, has_owner=tenant.user_id is not None)
         if code is not None:
@@ -188,11 +187,22 @@ def reserve(
         spent = budgets.reached(tenant.user_id)
         if spent is not None:
             raise SpentBudget(spent)
-        labels.require_free(conversation_id, [chosen])
         box = write_reservation(
-            tenant, label=chosen, limits=limits, budgeted=budgeted, create_key=create_key, leased=True
+            tenant,
+            label=_label(conversation_id, wanted),
+            limits=limits,
+            budgeted=budgeted,
+            create_key=create_key,
+            leased=True,
         )
     return box, True
+
+
+def _label(conversation_id: UUID, wanted: str | None) -> str:
+    if wanted is None:
+        return labels.next_labels(conversation_id, 1)[0]
+    labels.require_free(conversation_id, [wanted])
+    return wanted
 
 
 def write_reservation(

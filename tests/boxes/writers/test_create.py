@@ -29,7 +29,8 @@ def test_it_creates_binds_and_names_one_box(conversation: Conversation, provider
     made = provider.existing()
     assert [each.id for each in made] == [box.box_id]
     assert made[0].name == services.provider_ownership_marker()
-    assert box.marked_at is not None and box.label == "box-1"
+    assert box.marked_at is not None
+    assert box.label == "box-1"
     assert box.lease_expires_at is None  # the worker may go on
 
 
@@ -93,7 +94,8 @@ def test_it_leaves_a_box_that_does_not_become_ready_to_the_reconciler(
     drive()
 
     assert provider.count("get") == 3
-    assert again(box).next_provision_at is None and again(box).stopped_at is None
+    assert again(box).next_provision_at is None
+    assert again(box).stopped_at is None
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,9 @@ def test_an_answer_that_is_no_refusal_leaves_the_box_to_the_worker(
     drive()
 
     row = again(box)
-    assert row.box_id is not None and row.marked_at is not None and row.state == "ready"
+    assert row.box_id is not None
+    assert row.marked_at is not None
+    assert row.state == "ready"
     assert [each.id for each in provider.existing()] == [row.box_id]  # one box, whatever happened
     assert {call.headers["idempotency-key"] for call in provider.calls("create")} == {row.create_key}
 
@@ -171,7 +175,8 @@ def test_a_name_that_could_not_be_given_is_given_by_the_worker(
     provider.next("patch", status=500)
 
     box = services.create_box(conversation.id)
-    assert box.box_id is not None and box.marked_at is None
+    assert box.box_id is not None
+    assert box.marked_at is None
     Box.objects.update(next_provision_at=box.created_at)
     drive()
 

@@ -32,7 +32,9 @@ def assert_repaired(provider: FakeProvider) -> None:
     (made,) = provider.existing()
     row = Box.objects.get()
     assert (row.box_id, row.state, made.name) == (made.id, "ready", services.provider_ownership_marker())
-    assert row.marked_at is not None and row.next_provision_at is None and row.lease_expires_at is None
+    assert row.marked_at is not None
+    assert row.next_provision_at is None
+    assert row.lease_expires_at is None
 
 
 @pytest.mark.django_db

@@ -83,16 +83,20 @@ def test_it_completes_with_reason_lifetime_and_a_due_settlement(box: Box) -> Non
 
     row = again(box)
     assert (row.state, row.stop_reason, row.stop_requested_at) == ("archiving", "user_requested", None)
-    assert row.lifetime_seconds is not None and 90 <= row.lifetime_seconds < 200
-    assert row.usage_settled_at is None and row.settled_cost_microusd is None
-    assert row.stopped_at and row.next_settlement_at == row.stopped_at + timedelta(seconds=2)
+    assert row.lifetime_seconds is not None
+    assert 90 <= row.lifetime_seconds < 200
+    assert row.usage_settled_at is None
+    assert row.settled_cost_microusd is None
+    assert row.stopped_at
+    assert row.next_settlement_at == row.stopped_at + timedelta(seconds=2)
 
 
 def test_a_stop_by_a_pass_is_settled_a_minute_later(box: Box) -> None:
     stopping.complete_stop(box, StopReason.TTL_EXPIRED, answer(), by_pass=True)
 
     row = again(box)
-    assert row.stopped_at and row.next_settlement_at == row.stopped_at + timedelta(seconds=60)
+    assert row.stopped_at
+    assert row.next_settlement_at == row.stopped_at + timedelta(seconds=60)
 
 
 @pytest.mark.parametrize("cost", [12345, "12345"])

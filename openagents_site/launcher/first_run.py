@@ -54,13 +54,13 @@ class FirstRun:
                 f"box {box['label']} ({box['box_id']}) is ready after {time.monotonic() - began:.1f} s",
                 "green",
             )
-            run = self._run(box)
+            status = self._exit_status(self._run(box))
         finally:
             stopped = self._persistently(
                 lambda key: self._api.post(f"/api/v1/boxes/{box['id']}/stop", key=key)
             )
         self._say(f"box stopped after {stopped['lifetime_seconds']} s; {self._cost(box['id'])}", "green")
-        return self._exit_status(run)
+        return status
 
     def _ready(self, box: dict[str, Any]) -> dict[str, Any]:
         for _ in self._until(READY_SECONDS):

@@ -70,7 +70,8 @@ class Clone:
         home = folder / "home"
         home.mkdir()
         passed_on = {name: value for name, value in os.environ.items() if not NOT_PASSED_ON.fullmatch(name)}
-        path = f"/usr/bin:/bin:{passed_on.get('PATH', '')}"
+        git = Path(str(shutil.which("git"))).parent
+        path = f"/usr/bin:/bin:{git}"  # nothing that would write into HOME when it is run, as pip runs what it finds
         self.environment = {
             **passed_on,
             "HOME": str(home),

@@ -23,10 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     if given.command == "doctor":
-        from .doctor import report
+        from . import doctor
 
-        print(report())
-        return 0
+        return doctor.main()
     from . import server
 
     flags = {name: getattr(given, name) for name in FLAGS}

@@ -24,6 +24,7 @@ from .store.boxes import BoxRow
 from .store.database import Database
 
 STARTS_AT_ONCE = 8  # more would only make each of them slower
+FILE_TREES_AT_ONCE = 4  # copies and removals: they keep the disk busy, and must not hold up starts
 LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -40,6 +41,7 @@ class Conductor:
         self._due: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._file_trees = asyncio.Semaphore(FILE_TREES_AT_ONCE)
 
     def kick(self, box_id: str) -> None:
         """Look at this box, now or as soon as the present look at it has ended."""
@@ -93,7 +95,7 @@ class Conductor:
         if origin is None or origin.removed_at is not None or origin.pruned_at is not None:
             return await self._give_up(row, "The files of the box it was forked from are gone.")
         try:
-            async with self._starts:
+            async with self._file_trees:
                 await self._runtime.remove(self._spec(row))  # what an interrupted copy left
                 await self._runtime.copy_home(self._spec(origin), self._spec(row))
         except (RuntimeFault, OSError) as fault:
@@ -145,7 +147,8 @@ class Conductor:
 
         def change(rows: sqlite3.Connection) -> None:
             now = time.time()
-            if boxes.move(rows, row.id, states.ARCHIVED, now=now, supervisor=None, saved_at=now):
+            saved_at = now if row.copied else row.saved_at
+            if boxes.move(rows, row.id, states.ARCHIVED, now=now, supervisor=None, saved_at=saved_at):
                 fail_setup(rows, row, "The box was stopped before it ended.")
                 announce(rows, row, states.ARCHIVED, now=now)
 
@@ -158,7 +161,8 @@ class Conductor:
         try:
             await self._end_processes(row)
             await self._wait_for_copies_of(row)
-            await self._runtime.remove(self._spec(row))
+            async with self._file_trees:
+                await self._runtime.remove(self._spec(row))
         except Exception:
             await self._database.write(lambda rows: deletions.block(rows, row.id))
             raise

@@ -59,7 +59,11 @@ class Lifecycle:
 
         def insert(rows: sqlite3.Connection, now: float) -> str:
             origin = _existing(rows, box_id)
+            if origin.state in states.STARTING:
+                raise conflict("box_starting", "The box is still starting.", retry_after=1)
             _refuse_without_files(origin, "fork_failed")
+            if origin.saved_at is None and origin.state not in (states.READY, states.ARCHIVING):
+                raise conflict("fork_failed", "The box has never been up, so it has no files.")
             ttl = DEFAULT_TTL_SECONDS if isinstance(body.ttl_seconds, Omitted) else body.ttl_seconds
             return self._insert(
                 rows,

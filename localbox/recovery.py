@@ -14,7 +14,7 @@ import sqlite3
 from . import log, states
 from .conductor import Conductor
 from .lifecycle import archive
-from .runtime.interface import Runtime
+from .runtime.interface import BoxHandle, Runtime, RuntimeFault
 from .settings import Settings
 from .specs import spec_of
 from .store import boxes, meter
@@ -47,13 +47,23 @@ async def recover(database: Database, conductor: Conductor, runtime: Runtime, se
 
 
 async def _adopt(row: BoxRow, conductor: Conductor, runtime: Runtime, settings: Settings) -> bool:
-    handle = row.supervisor and await runtime.adopt(spec_of(row, settings), row.supervisor)
-    if not handle:
+    handle = await _found(row, runtime, settings)
+    if handle is None:
         log.warning("box_not_adopted", box=row.id)
         return False
     conductor.handles[row.id] = handle
     log.info("box_adopted", box=row.id)
     return True
+
+
+async def _found(row: BoxRow, runtime: Runtime, settings: Settings) -> BoxHandle | None:
+    if row.supervisor is None:
+        return None
+    try:
+        return await runtime.adopt(spec_of(row, settings), row.supervisor)
+    except (RuntimeFault, OSError) as fault:
+        log.warning("adoption_failed", box=row.id, reason=str(fault))
+        return None
 
 
 async def _archive_lost(database: Database, lost: list[BoxRow]) -> None:
@@ -68,6 +78,9 @@ async def _archive_lost(database: Database, lost: list[BoxRow]) -> None:
 
 async def _sweep(runtime: Runtime, rows: list[BoxRow], settings: Settings) -> None:
     if not rows:
-        return
-    ended = await runtime.sweep([spec_of(row, settings) for row in rows])
-    log.info("leftovers_ended", boxes=len(rows), processes=ended)
+        return None
+    try:
+        ended = await runtime.sweep([spec_of(row, settings) for row in rows])
+    except (RuntimeFault, OSError) as fault:  # the conductor tries again, box by box
+        return log.warning("leftovers_not_ended", boxes=len(rows), reason=str(fault))
+    return log.info("leftovers_ended", boxes=len(rows), processes=ended)

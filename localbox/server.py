@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import resource
 import socket
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -23,6 +25,7 @@ from .store.database import Database
 GRACE_SECONDS = 5  # for answers still being written once every box has ended
 KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections, so that they close first
 BACKLOG = 1_024
+THREADS = 32  # for starting boxes, and for copying and deleting their files; commands need none
 
 
 def serve(settings: Settings) -> int:
@@ -53,6 +56,7 @@ async def _sweep(settings: Settings, database: Database) -> int:
 
 
 async def _serve(settings: Settings, database: Database, listener: socket.socket, key: str) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "localbox"))
     provider = Provider(settings, database, _runtime(settings))
     adopted = await provider.open()
     config = uvicorn.Config(
@@ -82,6 +86,8 @@ def _say_ready(provider: Provider, listener: socket.socket, adopted: int) -> Non
     kept = f", {adopted} taken over" if adopted else ""
     print(f"localbox ready on http://{shown}:{port} ({provider.runtime.name} boxes{kept})", flush=True)
     log.info("ready", host=host, port=port, runtime=provider.runtime.name, why=provider.runtime.reason)
+    if not ipaddress.ip_address(host).is_loopback:
+        log.warning("reachable_without_tls", host=host)
 
 
 class _Server(uvicorn.Server):

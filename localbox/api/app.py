@@ -26,7 +26,7 @@ ENDPOINTS = (
 
 def application(provider: Provider, *, key: str) -> ASGIApp:
     async def health(request: Request) -> Response:
-        return JsonResponse({"ok": True, "runtime": provider.runtime.name, "reason": provider.runtime.reason})
+        return JsonResponse({"ok": True, "runtime": provider.runtime.name})
 
     served = [route(endpoint, dialect, provider) for dialect in DIALECTS.values() for endpoint in ENDPOINTS]
     routes = [Route(HEALTH_PATH, health), *served]

@@ -82,9 +82,10 @@ class LocalboxServer:
     def close(self) -> None:
         """End everything that this installation ever started, and delete its folder."""
         if self.process is not None:
-            self.kill9()
-        swept = self.sweep()
-        assert swept.returncode == 0, swept.stderr
+            assert self.stop() == 0, self.log()[-4000:]
+        else:
+            swept = self.sweep()
+            assert swept.returncode == 0, swept.stderr
         shutil.rmtree(self.state_dir)
 
     def log(self) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
 from django.conf import settings
 
 from base import hooks
-from base.redaction import Policy, Redactor, RedactorState
+from base.redaction import Piece, Policy, Redactor, RedactorState
 from base.sealing import SealBroken, seal, unseal
 from boxes.conf import BoxApi, box_api
 from runs.log_text import LogText
@@ -34,65 +35,63 @@ class RunLog:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.is_touched = False
+        self._is_closed = False
         self._redactor: Redactor | None = None
         self._released = LogText(run.last_output_offset)
 
-    @property
-    def is_touched(self) -> bool:
-        return self._redactor is not None
-
     def take(self, offset: int, data: bytes) -> bool:
         """Take the next raw bytes of the log; False, and nothing is taken, if they do not begin where it ends."""
-        if offset != self.run.next_raw_offset:
-            return False
         redactor = self._open()
-        self._release(LogText.of(redactor.feed(data), self.run.last_output_offset))
+        if offset == redactor.received:
+            self._release(redactor.feed(data))
         self.run.received_offset = redactor.received
-        return True
+        return offset + len(data) == redactor.received
 
     def close(self) -> None:
         """The log is at its end: what is held back did not become a secret, and is released."""
-        if self.run.received_offset > self.run.last_output_offset:
-            self._release(LogText.of(self._open().flush(), self.run.last_output_offset))
+        self._is_closed = True
+        if self.run.output_state is not None or self._redactor is not None:
+            self._release(self._open().flush())
 
     def write(self) -> None:
         """Keep what was released: the tail on the row, which the caller saves, the chunk in its table now."""
         assert self._redactor is not None
         tail = tail_of(self.run).followed_by(self._released).last(TAIL_BYTES)
-        self.run.output, self.run.output_base_offset = tail.data.decode(), tail.start
         loose = self._keep(self._released)
-        self.run.output_state = {
-            "spans": tail.stored_spans,
-            "redactor": _sealed(self._redactor.state),
-            "loose": loose,
-        }
+        self.run.output, self.run.output_base_offset = tail.data.decode(), tail.start
+        state = {"redactor": _sealed(self._redactor.state), "loose": loose}
+        self.run.output_state = {"spans": tail.stored_spans, **({} if self._is_closed else state)}
 
     def _open(self) -> Redactor:
         if self._redactor is None:
             self._redactor = Redactor(policy_of(self.run), _state_of(self.run))
-            self.run.received_offset = max(self._redactor.received, self.run.last_output_offset)
+            self.is_touched = True
         return self._redactor
 
-    def _release(self, text: LogText) -> None:
-        self._released = self._released.followed_by(text)
+    def _release(self, pieces: Sequence[Piece]) -> None:
+        self._released = self._released.followed_by(LogText.of(pieces, self.run.last_output_offset))
         self.run.last_output_offset = self._released.end
 
     def _keep(self, text: LogText) -> list[int]:
         """Store the text as a chunk, up to the ceiling; returns where the loose chunks begin, and how many there are."""
         begin, count = (self.run.output_state or {}).get("loose") or [text.start, 0]
-        size = text.end - text.start
-        kept = text.start - self.run.dropped_bytes
-        if size and (self.run.dropped_bytes or kept + size > box_api().run_log_bytes):
-            self.run.dropped_bytes += size  # what follows a gap is not kept: a kept log has no holes
-            size = 0
-        if size:
+        if self._fits(text):
             store_chunk(self.run, text)
             count += 1
-        is_last = self.run.received_offset == self.run.last_output_offset and self.run.is_terminal
-        if count >= LOOSE_CHUNKS or len(text.data) >= LOOSE_BYTES or (is_last and count > 1):
+        if count >= LOOSE_CHUNKS or len(text.data) >= LOOSE_BYTES or self._is_closed:
             put_together(self.run, begin)
             return [text.end, 0]
         return [begin, count]
+
+    def _fits(self, text: LogText) -> bool:
+        """Whether the text is kept. What follows a gap is not: a kept log has no holes."""
+        size = text.end - text.start
+        kept = text.start - self.run.dropped_bytes
+        if self.run.dropped_bytes or kept + size > box_api().run_log_bytes:
+            self.run.dropped_bytes += size
+            return False
+        return size > 0
 
 
 def tail_of(run: Run) -> LogText:
@@ -151,6 +150,7 @@ def _is_assignment(run: Run) -> bool:
 
 def _sealed(state: RedactorState) -> dict[str, Any]:
     stored: dict[str, Any] = state.without_held().to_json()
+    stored["before"] = ord(state.before)  # it may be NUL, which no JSON column holds
     if state.held:
         stored["sealed"] = base64.b64encode(seal(PURPOSE, state.held)).decode()
     return stored
@@ -161,6 +161,7 @@ def _state_of(run: Run) -> RedactorState:
     stored: dict[str, Any] | None = (run.output_state or {}).get("redactor")
     if stored is None:
         return RedactorState(offset=run.last_output_offset)
+    stored = {**stored, "before": chr(stored["before"])}
     if "sealed" not in stored:
         return RedactorState.from_json(stored)
     try:

@@ -138,12 +138,13 @@ def _locked(tasks: Sequence[Task]) -> dict[object, Run]:
 
 def _apply(run: Run, task: Task, reply: Reply, write: Write) -> None:
     was_terminal, output = task.run.is_terminal, RunLog(run)
-    for name, value in write.changes.items():
-        setattr(run, name, value)
     if reply.seen.log_size is not None and not was_terminal:
         run.log_size = max(run.log_size, reply.seen.log_size)
-    if reply.data and not was_terminal:
-        output.take(reply.offset, reply.data)
+    if reply.data and not was_terminal and not output.take(reply.offset, reply.data):
+        # What was held back could not be opened any more: the log is read again from there before anything is decided.
+        write = Write(0.0)
+    for name, value in write.changes.items():
+        setattr(run, name, value)
     asked_meanwhile = run.cancellation_requested_at is not None and task.run.cancellation_requested_at is None
     pause = 0.0 if asked_meanwhile and write.end is None else write.next_in
     run.next_step_at = None if pause is None else task.now + timedelta(seconds=pause)

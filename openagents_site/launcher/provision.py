@@ -47,17 +47,18 @@ def ensure_administrator(private: Path) -> bool:
 
 
 def ensure_token(private: Path) -> bool:
-    """See to a token that works, kept in `private`; True if it was made now."""
+    """See to a token that works, kept in `private` alone and as a header; True if it was made now."""
     from accounts.models import User
     from accounts.services import create_token
 
     kept = private / TOKEN_FILE
-    if kept.exists() and _works(kept.read_text().strip()):
-        return False
-    _, plaintext = create_token(User.objects.get(username=USER), name=TOKEN_NAME, scopes=SCOPES)
-    _keep(kept, plaintext)
+    plaintext = kept.read_text().strip() if kept.exists() else ""
+    works = _works(plaintext)
+    if not works:
+        _, plaintext = create_token(User.objects.get(username=USER), name=TOKEN_NAME, scopes=SCOPES)
+        _keep(kept, plaintext)
     _keep(private / HEADER_FILE, f"Authorization: Bearer {plaintext}")
-    return True
+    return not works
 
 
 def _works(plaintext: str) -> bool:
@@ -65,9 +66,8 @@ def _works(plaintext: str) -> bool:
 
     from accounts.models import ApiToken
 
-    return ApiToken.objects.filter(
-        digest=hash_token(plaintext), revoked_at=None, user__is_active=True
-    ).exists()
+    usable = ApiToken.objects.filter(digest=hash_token(plaintext), revoked_at=None, user__is_active=True)
+    return bool(usable.exists())
 
 
 def _keep(path: Path, text: str) -> None:

@@ -20,6 +20,7 @@ class Account:
     uid: int
     gid: int
     name: str
+    has_name: bool = True
 
     @classmethod
     def of_uid(cls, uid: int) -> Account:
@@ -27,7 +28,7 @@ class Account:
         try:
             entry = pwd.getpwuid(uid)
         except KeyError:
-            return cls(uid, uid, f"uid {uid}")
+            return cls(uid, os.getegid() if uid == os.geteuid() else uid, f"uid {uid}", has_name=False)
         return cls(uid, entry.pw_gid, entry.pw_name)
 
     @property
@@ -64,16 +65,12 @@ def server_account(data: Path) -> Account:
 def _owner(data: Path) -> int | None:
     try:
         return data.stat().st_uid
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         raise EmbeddedPostgresError(
             "wrong_owner", f"The folder {data.parent} belongs to another account; run this as that account."
         ) from None
-    except OSError as error:
-        raise EmbeddedPostgresError(
-            "folder_unusable", f"The folder {data.parent} cannot be used: {error.strerror}."
-        ) from error
 
 
 def _unprivileged() -> Account:

@@ -20,7 +20,7 @@ from .account import Account, server_account
 from .binaries import Binaries, installed, usable_by
 from .connection import DATABASE, Connection, connection_to
 from .detached import start_supervisor
-from .errors import EmbeddedPostgresError
+from .errors import EmbeddedPostgresError, explained
 from .folders import ensure_folders
 from .initialise import data_version, ensure_data
 from .layout import PORT, Layout
@@ -98,19 +98,8 @@ class Cluster:
         if self._server is not None and self._server.poll() is None:
             return self.status()
         self._detached = detached or self._detached
-        deadline = time.monotonic() + timeout
-        account = server_account(self.layout.data)
-        ensure_folders(self.layout, account)
-        was_owned = self.owned
-        if not self._supervise_or_find_running(deadline):
-            return self.status()
-        try:
-            self._supervision.sign(Holder.current(detached=self._detached))
-            self._server = self._start_child(account, deadline)
-        except BaseException:
-            if not was_owned:
-                self._supervision.release()
-            raise
+        with explained(self.layout.folder):
+            self._start(time.monotonic() + timeout)
         return self.status()
 
     def start_detached(self, timeout: float = START_SECONDS) -> Status:
@@ -126,7 +115,7 @@ class Cluster:
 
         A server that `bin/up` supervises is started by it again: end that one instead. Returns when all its processes are gone.
         """
-        if self.owned:
+        if self._server is not None or self.owned:
             self.close()
             return
         holder = self._supervision.holder()
@@ -137,7 +126,7 @@ class Cluster:
 
     def close(self) -> None:
         """End the server if it is ours; leave one that another supervisor runs."""
-        if not self.owned:
+        if self._server is None and not self.owned:
             return
         try:
             if self._server is not None:
@@ -213,6 +202,20 @@ class Cluster:
             *arguments,
         ]
 
+    def _start(self, deadline: float) -> None:
+        account = server_account(self.layout.data)
+        ensure_folders(self.layout, account)
+        was_owned = self.owned
+        if not self._supervise_or_find_running(deadline):
+            return
+        try:
+            self._supervision.sign(Holder.current(detached=self._detached))
+            self._server = self._start_child(account, deadline)
+        except BaseException:
+            if not was_owned:
+                self._supervision.release()
+            raise
+
     def _supervise_or_find_running(self, deadline: float) -> bool:
         """True with the supervision in our hands; False if another supervisor's server answers."""
         while not self._supervision.acquire():
@@ -227,8 +230,8 @@ class Cluster:
         return True
 
     def _start_child(self, account: Account, deadline: float) -> Server:
-        binaries, version = usable_by(account, self.binaries, self.layout.folder)
         postmaster.end(self.layout)
+        binaries, version = usable_by(account, self.binaries, self.layout.folder)
         ensure_data(self.layout, account, binaries, version)
         postmaster.remove_stale_pid_file(self.layout)
         ctypes.CDLL(None).prctl(

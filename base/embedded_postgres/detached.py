@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY = "ready"
+# What Python itself may need; no secret of the caller's stays in the environment of a process that outlives it.
+PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 30.0
@@ -39,11 +41,7 @@ def start_supervisor(cluster: Cluster, timeout: float) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "base.embedded_postgres", request],
         cwd=CHECKOUT,
-        env={
-            name: os.environ[name]
-            for name in ("PATH", "HOME", "LANG", "PYTHONPATH", "PYTHONHOME")
-            if name in os.environ
-        },
+        env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -64,8 +62,12 @@ def become_supervisor(cluster: Cluster, timeout: float) -> NoReturn:
     """In a process made for this: split off the supervisor, tell when it is ready, and end."""
     reading, writing = os.pipe()
     if os.fork() == 0:
-        os.close(reading)
-        os._exit(_supervise(cluster, timeout, writing))
+        status = 1
+        try:
+            os.close(reading)
+            status = _supervise(cluster, timeout, writing)
+        finally:
+            os._exit(status)
     os.close(writing)
     with os.fdopen(reading) as answers:
         answer = answers.read()

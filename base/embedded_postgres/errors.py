@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from base.errors import CodedError
 
 
@@ -13,3 +17,15 @@ class EmbeddedPostgresError(CodedError):
     """
 
     code = "embedded_postgres"
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn errors of the operating system about the files in `folder` (no permission, no space) into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or folder
+        raise EmbeddedPostgresError(
+            "folder_unusable", f"{place} cannot be used: {error.strerror}."
+        ) from error

@@ -15,17 +15,12 @@ CLOSED = 0o700
 
 def ensure_folders(layout: Layout, account: Account) -> None:
     """Make the server's folder and that of its socket. Raises `EmbeddedPostgresError` if one is somebody else's."""
-    try:
-        layout.folder.parent.mkdir(parents=True, exist_ok=True)
-        _ensure_closed(layout.folder, account)
-        if layout.run.parent == SHORT_FOLDERS_OF_ROOT:
-            SHORT_FOLDERS_OF_ROOT.mkdir(exist_ok=True)
-            SHORT_FOLDERS_OF_ROOT.chmod(0o711)
-        _ensure_closed(layout.run, account)
-    except OSError as error:
-        raise EmbeddedPostgresError(
-            "folder_unusable", f"The folder {error.filename} cannot be used: {error.strerror}."
-        ) from error
+    layout.folder.parent.mkdir(parents=True, exist_ok=True)
+    _ensure_closed(layout.folder, account)
+    if layout.run.parent == SHORT_FOLDERS_OF_ROOT:
+        SHORT_FOLDERS_OF_ROOT.mkdir(exist_ok=True)
+        SHORT_FOLDERS_OF_ROOT.chmod(0o711)
+    _ensure_closed(layout.run, account)
 
 
 def _ensure_closed(folder: Path, account: Account) -> None:

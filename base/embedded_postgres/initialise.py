@@ -66,7 +66,7 @@ def _initialise(layout: Layout, account: Account, binaries: Binaries) -> None:
 
 
 def _run_initdb(layout: Layout, account: Account, binaries: Binaries, target: Path) -> None:
-    program = [binaries.program("initdb"), "-D", str(target), *OPTIONS]
+    program = [*_with_a_name(account), binaries.program("initdb"), "-D", str(target), *OPTIONS]
     done = subprocess.run(
         command_of(account, signal.SIGKILL, program),
         capture_output=True,
@@ -75,15 +75,27 @@ def _run_initdb(layout: Layout, account: Account, binaries: Binaries, target: Pa
         cwd=layout.folder,
         start_new_session=True,
     )
-    if done.returncode:
-        reason = (
-            [line for line in done.stderr.splitlines() if "error" in line or "FATAL" in line]
-            or done.stderr.splitlines()
-            or ["no reason"]
-        )[-1]
+    if done.returncode and not account.has_name:
         raise EmbeddedPostgresError(
-            "initdb_failed", f"The database in {layout.folder} could not be made: {reason}"
+            "no_account",
+            f"PostgreSQL's initdb needs an account with a name, and {account.name} has none; add it to /etc/passwd, or set DATABASE_URL.",
         )
+    if done.returncode:
+        lines = done.stderr.splitlines() or ["it said nothing"]
+        reason = [line for line in lines if "error" in line or "FATAL" in line] or lines
+        raise EmbeddedPostgresError(
+            "initdb_failed", f"The database in {layout.folder} could not be made: {reason[-1]}"
+        )
+
+
+def _with_a_name(account: Account) -> list[str]:
+    """initdb demands that its account has a name, which a container's arbitrary uid has not (the server needs none): such an
+    account is called `nobody` in a user namespace, where the system allows one.
+    """
+    unshare = shutil.which("unshare")
+    if account.has_name or unshare is None:
+        return []
+    return [unshare, "--user", "--map-user=65534", "--map-group=65534"]
 
 
 def _sync(folder: Path) -> None:

@@ -130,7 +130,14 @@ class Server:
 
 def environment(layout: Layout) -> dict[str, str]:
     """Nothing of ours: no secret of the installation reaches the server's processes."""
-    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": str(layout.folder)}
+    libraries = os.environ.get("LD_LIBRARY_PATH")  # some Pythons do not start without, and `launch` is Python
+    return {
+        "PATH": "/usr/bin:/bin",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "HOME": str(layout.folder),
+        **({"LD_LIBRARY_PATH": libraries} if libraries else {}),
+    }
 
 
 def open_log(path: Path) -> io.FileIO:

@@ -15,10 +15,15 @@ subprocess.run([sys.executable, "-c", "pass"], check=True)
 
 
 def becoming_nobody() -> list[str]:
-    """A command prefix that runs Python as `nobody`. Where the interpreter lies in a closed home, it also gets the right to
-    read (or, where a container has no such right to give, to reach) every file; it stays another account in all else."""
+    """A command prefix that runs Python as `nobody`; see `becoming`."""
     nobody = pwd.getpwnam("nobody")
-    drop = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+    return becoming(nobody.pw_uid, nobody.pw_gid)
+
+
+def becoming(uid: int, gid: int) -> list[str]:
+    """A command prefix that runs Python as another account. Where the interpreter lies in a closed home, it also gets the right to
+    read (or, where a container has no such right to give, to reach) every file; it stays another account in all else."""
+    drop = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
     for right in ("", "dac_read_search", "dac_override"):
         prefix = [*drop, *([f"--inh-caps=+{right}", f"--ambient-caps=+{right}"] if right else [])]
         tried = subprocess.run([*prefix, sys.executable, "-c", NEEDED], cwd=CHECKOUT, capture_output=True)

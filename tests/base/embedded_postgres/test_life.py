@@ -166,6 +166,19 @@ def test_psql_reaches_the_server(cluster):
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
+def test_a_folder_may_have_any_name(folder):
+    unusual = folder.with_name("a 'b\" %c")
+    folder.rename(unusual)
+    cluster = Cluster(unusual, settings=SMALL)
+
+    cluster.start()
+
+    assert answer(cluster, "select 1") == (1,)
+    assert cluster.layout.run.parent == unusual
+    cluster.close()
+    unusual.rename(folder)
+
+
 @pytest.mark.parametrize("name", ["d" * 110, "a, b"])
 def test_a_folder_that_cannot_hold_a_socket_gets_a_short_one_for_it(folder, name):
     folder.rename(folder.with_name(name))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.base.ordinary_user import becoming_nobody
+from tests.base.ordinary_user import becoming, becoming_nobody
 
-from .conftest import CHECKOUT, as_root, make_passable_folder
+from .conftest import CHECKOUT, as_root, make_passable_folder, processes_of
 
 HERE = Path(__file__).parent
 
@@ -61,3 +61,41 @@ def test_an_ordinary_user_has_all_of_it(module, home):
     assert done.returncode == 0, done.stdout[-5000:]
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
+
+
+WITHOUT_A_NAME = """
+import sys
+from pathlib import Path
+from base.embedded_postgres import Cluster
+cluster = Cluster(Path(sys.argv[1]))
+try:
+    cluster.start()
+except Exception as error:
+    sys.exit(error.detail)
+print(cluster.ensure_database().dbname)
+cluster.close()
+"""
+
+
+@as_root
+def test_a_containers_arbitrary_uid_without_a_name_works_or_is_told_what_lacks(home):
+    os.chown(home, 1_234_567, 1_234_567)
+
+    done = subprocess.run(
+        [*becoming(1_234_567, 1_234_567), sys.executable, "-B", "-c", WITHOUT_A_NAME, home / "pg"],
+        cwd=CHECKOUT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+
+    if namespaces_are_allowed():
+        assert (done.stdout, done.stderr) == ("openagents_boxes\n", "")
+    else:
+        assert "/etc/passwd" in done.stderr
+    assert processes_of(home) == []
+
+
+def namespaces_are_allowed() -> bool:
+    tried = subprocess.run(["unshare", "--user", "true"], user=1_234_567, capture_output=True)
+    return tried.returncode == 0

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
 from . import programs
-from .interface import BoxSpec, Runtime, RuntimeFault
+from .interface import BoxSpec, CommandResult, Runtime, RuntimeFault
 from .supervised import SupervisedRuntime
 
 _TRIAL_UID = 61183  # of the trial box under root; no user needs to have it
@@ -54,37 +53,35 @@ def _bwrap(scratch: Path | None) -> tuple[Runtime | None, str]:
 
 def _tried(runtime: SupervisedRuntime, scratch: Path | None) -> SupervisedRuntime:
     """The same runtime, after `true` has run in a box of it. Raises `RuntimeFault` with `runtime_unavailable`."""
-    faults: list[RuntimeFault] = []
-    trial = threading.Thread(
-        target=_try, args=(runtime, scratch, faults)
-    )  # the caller may run a loop of its own
-    trial.start()
-    trial.join()
-    if faults:
-        raise RuntimeFault("runtime_unavailable", faults[0].message)
+    result = try_out(runtime, "true", scratch)
+    if result.exit_code != 0:
+        said = result.stderr.decode(errors="replace").strip()[:300]
+        raise RuntimeFault("runtime_unavailable", f"true ended with {result.exit_code}: {said}")
     return runtime
 
 
-def _try(runtime: SupervisedRuntime, scratch: Path | None, faults: list[RuntimeFault]) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="localbox-trial-", dir=scratch))
+def try_out(runtime: Runtime, command: str, scratch: Path | None) -> CommandResult:
+    """Run one command in a box made for it and deleted afterwards, whatever the caller's thread is doing.
+
+    Raises `RuntimeFault` with `runtime_unavailable` if there cannot be such a box.
+    """
+    with ThreadPoolExecutor(1) as elsewhere:  # the caller may run an event loop of its own
+        return elsewhere.submit(_try_out, runtime, command, scratch).result()
+
+
+def _try_out(runtime: Runtime, command: str, scratch: Path | None) -> CommandResult:
     try:
-        folder.chmod(0o711)
-        asyncio.run(_run_true(runtime, folder))
-    except RuntimeFault as fault:
-        faults.append(fault)
-    except OSError as error:
-        faults.append(RuntimeFault("runtime_unavailable", str(error)))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="localbox-trial-", dir=scratch) as folder:
+            Path(folder).chmod(0o711)
+            return asyncio.run(_in_trial_box(runtime, command, Path(folder)))
+    except (RuntimeFault, OSError) as error:
+        raise RuntimeFault("runtime_unavailable", str(error)) from error
 
 
-async def _run_true(runtime: SupervisedRuntime, folder: Path) -> None:
+async def _in_trial_box(runtime: Runtime, command: str, folder: Path) -> CommandResult:
     box_id = f"trial-{secrets.token_hex(6)}"
     box = await runtime.start(BoxSpec(box_id, folder / box_id, trial_uid()))
     try:
-        result = await box.run("true", cwd=None, timeout_seconds=_TRIAL_SECONDS)
+        return await box.run(command, cwd=None, timeout_seconds=_TRIAL_SECONDS)
     finally:
         await box.stop()
-    if result.exit_code != 0:
-        said = result.stderr.decode(errors="replace").strip()
-        raise RuntimeFault("runtime_unavailable", f"true ended with {result.exit_code}: {said[:300]}")

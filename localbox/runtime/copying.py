@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -13,6 +12,8 @@ from .interface import BoxSpec, RuntimeFault
 
 _LEFT_BEHIND = ".openagents/commands"  # logs of the source's own detached commands
 _CHUNK = 1 << 20
+_EXCHANGED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # gone, or another kind of thing, since it was listed
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def copy_home(source: BoxSpec, target: BoxSpec) -> None:
@@ -28,7 +29,7 @@ def copy_home(source: BoxSpec, target: BoxSpec) -> None:
 
 
 class _Copy:
-    """One walk through the source's home, by open folders, so that no folder can be exchanged under it."""
+    """One walk through the source's home, from open folder to open folder, so that none can be exchanged under it."""
 
     def __init__(self, source: BoxSpec, target: BoxSpec) -> None:
         self._source = source.root / "home"
@@ -36,33 +37,39 @@ class _Copy:
         self._owner = source.uid
         self._new_owner = target.uid
         self._linked: dict[tuple[int, int], Path] = {}  # files with several names, where they were copied to
-        self._folders: list[tuple[Path, os.stat_result]] = []
 
     def run(self) -> None:
-        for folder, names, files, fd in os.fwalk(self._source, onerror=_unless_gone):
-            place = self._target / Path(folder).relative_to(self._source)
-            if str(place.relative_to(self._target)) == _LEFT_BEHIND:
-                names.clear()
-                continue
-            for name in [*names, *files]:
-                with contextlib.suppress(FileNotFoundError):
-                    self._copy(name, fd, place / name)
-        for path, info in reversed(self._folders):
-            self._dress(path, info)
+        self._copy_folder(os.open(self._source, _FOLDER), self._target)
+
+    def _copy_folder(self, folder: int, target: Path) -> None:
+        """Copy what is in an open folder, and close it."""
+        try:
+            for name in os.listdir(folder):
+                self._copy_if_there(name, folder, target / name)
+        finally:
+            os.close(folder)
+
+    def _copy_if_there(self, name: str, folder: int, place: Path) -> None:
+        try:
+            self._copy(name, folder, place)
+        except OSError as error:
+            if error.errno not in _EXCHANGED:
+                raise
 
     def _copy(self, name: str, folder: int, place: Path) -> None:
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if self._owner not in (None, info.st_uid):
-            return  # a hard link to a file that is not the box's
+        if self._owner not in (None, info.st_uid) or place == self._target / _LEFT_BEHIND:
+            return  # a hard link to a file that is not the box's, or the logs
         first = self._linked.get((info.st_dev, info.st_ino))
         if first is not None:
             os.link(first, place, follow_symlinks=False)
-            return
-        if stat.S_ISDIR(info.st_mode):
+        elif stat.S_ISDIR(info.st_mode):
+            inner = os.open(name, _FOLDER, dir_fd=folder)
             place.mkdir(mode=0o700, exist_ok=True)
-            self._folders.append((place, info))
-            return
-        self._copy_one(name, folder, place, info)
+            self._copy_folder(inner, place)
+            self._dress(place, info)
+        else:
+            self._copy_one(name, folder, place, info)
 
     def _copy_one(self, name: str, folder: int, place: Path, info: os.stat_result) -> None:
         if stat.S_ISLNK(info.st_mode):
@@ -127,8 +134,3 @@ def _copy_range(source: int, target: int, start: int, end: int) -> None:
         while view:
             view = view[os.write(target, view) :]
         start += len(data)
-
-
-def _unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error

@@ -97,7 +97,7 @@ class DetachedStatus:
     cwd: str
 
 
-class RuntimeFault(Exception):  # noqa: N818 - a refusal, not a failure of the program
+class RuntimeFault(Exception):
     """A sandbox could not do what was asked. `code` is the provider's own error code for it."""
 
     def __init__(self, code: str, message: str) -> None:

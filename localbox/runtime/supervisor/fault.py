@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Fault(Exception):  # noqa: N818 - a refusal, not a failure of the program
+class Fault(Exception):
     """`code` is one of the provider's error codes, `message` a sentence for the caller."""
 
     def __init__(self, code: str, message: str) -> None:

@@ -66,12 +66,17 @@ def test_it_gives_every_command_a_plain_users_environment(rig: Rig) -> None:
     names = "$USER $LOGNAME $LANG $GREETING $BOX_ID"
     assert box.output(f"echo {names}") == f"user user C hello world {box.spec.box_id}"
     assert box.output('case ":$PATH:" in *":$HOME/.local/bin:"*) echo yes;; esac') == "yes"
-    assert box.output('echo x > "$TMPDIR/f" && cat "$TMPDIR/f" && test "$PWD" = "$HOME" && umask') == "x\n0022"
+    assert (
+        box.output('echo x > "$TMPDIR/f" && cat "$TMPDIR/f" && test "$PWD" = "$HOME" && umask') == "x\n0022"
+    )
 
 
 def test_it_never_runs_a_command_as_root(box: Box) -> None:
     assert box.output("id -u") != "0"
-    assert box.output("grep -E 'Cap(Eff|Prm|Inh|Amb)' /proc/self/status | grep -vc 0000000000000000 || true") == "0"
+    assert (
+        box.output("grep -E 'Cap(Eff|Prm|Inh|Amb)' /proc/self/status | grep -vc 0000000000000000 || true")
+        == "0"
+    )
     assert "1" in box.output("grep NoNewPrivs /proc/self/status")
 
 
@@ -84,7 +89,7 @@ def test_it_has_the_signals_of_a_fresh_process(box: Box) -> None:
 def test_it_starts_in_the_folder_asked_for(box: Box) -> None:
     box.run("mkdir -p 'a b/c'; ln -s 'a b' link")
 
-    result = box.run("pwd; basename \"$PWD\"", cwd="link/c")
+    result = box.run('pwd; basename "$PWD"', cwd="link/c")
 
     assert result.cwd == "/home/user/a b/c"
     assert result.stdout.decode().splitlines()[1] == "c"
@@ -176,7 +181,9 @@ def test_it_does_not_call_an_output_of_just_the_ceiling_truncated(rig: Rig) -> N
 def test_it_runs_many_commands_of_one_box_at_once(box: Box) -> None:
     async def both() -> list[bytes]:
         waits = [
-            box.handle.run(f"until test -e go; do sleep 0.02; done; echo {number}", cwd=None, timeout_seconds=60)
+            box.handle.run(
+                f"until test -e go; do sleep 0.02; done; echo {number}", cwd=None, timeout_seconds=60
+            )
             for number in range(30)
         ]
         goes = [box.handle.run("sleep 0.2; touch go; echo go", cwd=None, timeout_seconds=60)]
@@ -188,7 +195,8 @@ def test_it_runs_many_commands_of_one_box_at_once(box: Box) -> None:
 def test_it_needs_no_thread_for_a_command_that_waits(box: Box) -> None:
     async def wait() -> int:
         waits = [
-            asyncio.create_task(box.handle.run("sleep 31.4181", cwd=None, timeout_seconds=600)) for _ in range(20)
+            asyncio.create_task(box.handle.run("sleep 31.4181", cwd=None, timeout_seconds=600))
+            for _ in range(20)
         ]
         while len(running("sleep\00031.4181")) < 20:
             await asyncio.sleep(0.02)

@@ -38,7 +38,11 @@ def test_it_goes_from_running_to_exited_with_code_and_output(box: Box) -> None:
 
     ended = box.wait(1)
 
-    assert (running_status.status, running_status.exit_code, running_status.finished_at) == ("running", None, None)
+    assert (running_status.status, running_status.exit_code, running_status.finished_at) == (
+        "running",
+        None,
+        None,
+    )
     assert (ended.status, ended.exit_code, ended.signal) == ("exited", 9, None)
     assert (ended.stdout, ended.stderr) == (b"one\ntwo\n", b"bad\n")
     assert ended.finished_at is not None

@@ -68,7 +68,9 @@ HOSTILE = [
 
 
 def test_it_refuses_every_way_out(box: Box) -> None:
-    box.run("ln -s /etc out; ln -s out chain; ln -s ../.. up; ln -s loop loop; mkdir dots; ln -s /proc/self/root self")
+    box.run(
+        "ln -s /etc out; ln -s out chain; ln -s ../.. up; ln -s loop loop; mkdir dots; ln -s /proc/self/root self"
+    )
 
     for path in HOSTILE:
         assert (path, box.refusal(box.handle.read_file(path))) == (path, "invalid_path")
@@ -145,6 +147,9 @@ def test_it_makes_folders_that_are_the_boxs_alone(rig: Rig) -> None:
 def test_it_moves_many_files_at_once(box: Box) -> None:
     async def move() -> list[bytes]:
         await asyncio.gather(*(box.handle.write_file(f"d/{n}", b"%d" % n * 10000) for n in range(40)))
-        return [content for _, content in await asyncio.gather(*(box.handle.read_file(f"d/{n}") for n in range(40)))]
+        return [
+            content
+            for _, content in await asyncio.gather(*(box.handle.read_file(f"d/{n}") for n in range(40)))
+        ]
 
     assert call(move()) == [b"%d" % n * 10000 for n in range(40)]

@@ -20,7 +20,9 @@ def _fork(rig: Rig, box: Box) -> Box:
 
 def test_it_copies_everything_and_gives_it_to_the_new_box(rig: Rig) -> None:
     box = rig.up()
-    box.run("mkdir -p a/b; echo text > 'a/b/f é'; printf '#!/bin/sh\\necho ran' > tool; chmod 755 tool; chmod 500 a/b")
+    box.run(
+        "mkdir -p a/b; echo text > 'a/b/f é'; printf '#!/bin/sh\\necho ran' > tool; chmod 755 tool; chmod 500 a/b"
+    )
     box.run("ln -s a/b/f* link; ln -s /nowhere dangling; mkfifo pipe; touch -d 2001-02-03 old; ln tool tool2")
 
     fork = _fork(rig, box)
@@ -53,7 +55,9 @@ def test_it_copies_holes_as_holes(rig: Rig) -> None:
 
 def test_it_copies_from_a_box_at_work(rig: Rig) -> None:
     box = rig.up()
-    box.start("i=0; while :; do i=$((i+1)); echo $i > f$((i%50)); rm -f f$(((i+25)%50)); mkdir -p d/$((i%9)); rmdir d/$(((i+4)%9)); done 2>/dev/null")
+    box.start(
+        "i=0; while :; do i=$((i+1)); echo $i > f$((i%50)); rm -f f$(((i+25)%50)); mkdir -p d/$((i%9)); rmdir d/$(((i+4)%9)); done 2>/dev/null"
+    )
     box.write("stable", b"kept")
 
     for _ in range(5):
@@ -69,14 +73,14 @@ def test_it_starts_the_count_of_commands_anew(rig: Rig) -> None:
     fork = _fork(rig, box)
 
     assert fork.refusal(fork.handle.detached_status(1, tail_bytes=1)) == "not_found"
-    assert fork.output("cat .openagents/box-runs/f; ls .openagents/commands") == "kept"
+    assert fork.output("ls .openagents; cat .openagents/box-runs/f") == "box-runs\nkept"
     assert fork.start("echo of the fork").process_id == 1
     assert fork.wait(1).stdout == b"of the fork\n"
 
 
 def test_it_copies_links_without_following_them(rig: Rig) -> None:
     box = rig.up()
-    box.run("ln -s /etc/shadow shadow; ln -s /root folder; ln -s / everything")
+    box.run("ln -s /etc/shadow shadow; ln -s /root folder; ln -s / everything; ln -s . itself")
 
     fork = _fork(rig, box)
 

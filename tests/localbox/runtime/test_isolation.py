@@ -41,7 +41,9 @@ def test_it_keeps_boxes_from_each_others_processes(walled_rig: Rig) -> None:
     wait_until(lambda: running("81.8151"))
     pid = running("81.8151")[0]
 
-    look = box.run(f"kill -0 {pid}; cat /proc/{pid}/environ; kill -0 {neighbour.pid}; kill -0 {box.pid}; kill -0 {os.getpid()}")
+    look = box.run(
+        f"kill -0 {pid}; cat /proc/{pid}/environ; kill -0 {neighbour.pid}; kill -0 {box.pid}; kill -0 {os.getpid()}"
+    )
 
     assert look.exit_code != 0
     assert look.stdout == b""
@@ -61,7 +63,8 @@ def test_it_shows_a_box_nothing_of_the_provider(bwrap_rig: Rig) -> None:
     box = bwrap_rig.up()
     (bwrap_rig.state / "private").mkdir()
 
-    for path in (bwrap_rig.state, box.spec.root, CHECKOUT, Path(sys.prefix), Path.home(), Path("/var/lib")):
+    environment = [] if sys.prefix == sys.base_prefix else [Path(sys.prefix)]
+    for path in (bwrap_rig.state, box.spec.root, CHECKOUT, *environment, Path("/var/lib"), Path("/root")):
         assert box.run(f"ls {path}").exit_code != 0
     assert box.output("ls -A /home /tmp /run") == "/home:\nuser\n\n/run:\n\n/tmp:"
 
@@ -79,7 +82,9 @@ def test_it_shows_a_read_only_system(bwrap_rig: Rig) -> None:
 
     for path in ("/usr/bin/x", "/etc/x", "/x", "/home/x", "/dev/x", "/run/x", "/var/x"):
         assert box.run(f"touch {path}").exit_code == 1
-    assert box.run("chmod 777 / /etc; mount -t tmpfs none /usr; umount /etc; rm -rf /usr/bin/env").exit_code != 0
+    assert (
+        box.run("chmod 777 / /etc; mount -t tmpfs none /usr; umount /etc; rm -rf /usr/bin/env").exit_code != 0
+    )
     assert Path("/usr/bin/env").exists()
 
 
@@ -92,8 +97,14 @@ def test_it_shows_the_box_as_a_user_with_a_name(bwrap_rig: Rig) -> None:
 def test_it_has_what_programs_expect_of_a_machine(bwrap_rig: Rig) -> None:
     box = bwrap_rig.up()
 
-    assert box.output("head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 1 /dev/urandom | wc -c") == "3\n1"
-    assert box.output("cat <(echo substitution); ls -d /var/tmp/; test -w /dev/shm && echo shm") == "substitution\n/var/tmp/\nshm"
+    assert (
+        box.output("head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 1 /dev/urandom | wc -c")
+        == "3\n1"
+    )
+    assert (
+        box.output("cat <(echo substitution); ls -d /var/tmp/; test -w /dev/shm && echo shm")
+        == "substitution\n/var/tmp/\nshm"
+    )
     assert box.output("stat -c %a /tmp") == "1777"
 
 
@@ -104,7 +115,9 @@ def test_it_has_terminals(bwrap_rig: Rig) -> None:
     assert box.run("script -qec 'tty' /dev/null").stdout.startswith(b"/dev/pts/")
 
 
-def test_it_hides_the_providers_own_folders_in_the_system(bwrap_rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_hides_the_providers_own_folders_in_the_system(
+    bwrap_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = Path("/usr/share/doc")
     monkeypatch.setattr(launching, "_CODE_ROOT", shown)
     spec = bwrap_rig.spec()

@@ -10,7 +10,7 @@ from localbox.runtime.interface import Limits
 
 from .rig import IS_ROOT, Box, Rig, call, memory_kib, running, wait_until
 
-BOMB = 'bomb() { bomb & bomb & exec sleep 71.7151; }; bomb'
+BOMB = "bomb() { bomb & bomb & exec sleep 71.7151; }; bomb"
 MIB = 1 << 20
 
 
@@ -87,7 +87,9 @@ def test_it_limits_what_temporary_files_take(bwrap_rig: Rig) -> None:
 def test_it_has_no_place_in_memory_without_a_size(bwrap_rig: Rig) -> None:
     box = bwrap_rig.up()
 
-    writable = box.output("for d in / /home /dev /run /var /etc /usr /proc /; do test -w $d && echo $d; done; true")
+    writable = box.output(
+        "for d in / /home /dev /run /var /etc /usr /proc /; do test -w $d && echo $d; done; true"
+    )
 
     assert writable == ""
     assert "size=" not in box.output("mount | grep tmpfs | grep -v size= | grep -v ' (ro' || true")

@@ -40,7 +40,9 @@ def test_it_keeps_records_of_commands_to_itself(rig: Rig) -> None:
     box.start(f"echo {SECRET} > /dev/null")
     box.wait(1)
 
-    holding = [path for path in box.spec.root.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    holding = [
+        path for path in box.spec.root.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()
+    ]
 
     assert [path.parent for path in holding] == [box.spec.root / "run" / "commands"]
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in holding)
@@ -52,7 +54,7 @@ def test_it_writes_no_secret_to_its_log(rig: Rig) -> None:
     box.refusal(box.handle.run(SECRET, cwd=SECRET, timeout_seconds=5))
     box.refusal(box.handle.read_file(f"{SECRET}/x"))
 
-    logs = [path for path in (box.spec.root / "run").glob("*.log")]
+    logs = list((box.spec.root / "run").glob("*.log"))
 
     assert logs
     assert all(SECRET not in path.read_text() for path in logs)

@@ -140,7 +140,11 @@ def test_it_dies_with_its_supervisor(bwrap_rig: Rig) -> None:
 def test_it_notices_that_the_namespace_was_ended(bwrap_rig: Rig) -> None:
     box = bwrap_rig.up()
     box.start("exec sleep 51.5211")
-    first = next(pid for pid in processes.descendants(box.pid, processes.table()) if b"echo >&4" in arguments_of(pid) and b"bwrap" not in arguments_of(pid).split(b"\0")[0])
+    first = next(
+        pid
+        for pid in processes.descendants(box.pid, processes.table())
+        if b"echo >&4" in arguments_of(pid) and b"bwrap" not in arguments_of(pid).split(b"\0")[0]
+    )
 
     os.kill(first, signal.SIGKILL)
 
@@ -150,7 +154,9 @@ def test_it_notices_that_the_namespace_was_ended(bwrap_rig: Rig) -> None:
 
 def test_it_deletes_a_box_whatever_is_in_its_home(rig: Rig) -> None:
     box = rig.up()
-    box.run("mkdir -p cache/deep; touch cache/deep/f; chmod 500 cache/deep; chmod 0 cache; mkfifo p; ln -s /etc e")
+    box.run(
+        "mkdir -p cache/deep; touch cache/deep/f; chmod 500 cache/deep; chmod 0 cache; mkfifo p; ln -s /etc e"
+    )
     box.run("name=$(printf %0200d 7); for i in $(seq 40); do mkdir $name; cd $name; done")
     box.stop()
 

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 def settle_answer(task: Task, answer: ProviderBox | StopAnswer, *, keep_lease: bool = False) -> bool:
     """Write what the provider answered; False if the row is another's by now."""
     if isinstance(answer, StopAnswer):
-        return complete_stop(Box(pk=task.pk), task.stop_reason, answer, by_pass=False)
+        return complete_stop(Box(pk=task.pk), task.stop_reason, _by_an_earlier_stop(answer), by_pass=False)
     if task.step == Step.CREATE:
         return ledger.bind(task, answer, keep_lease=keep_lease)
     if task.step == Step.MARK:
@@ -38,6 +38,12 @@ def settle_answer(task: Task, answer: ProviderBox | StopAnswer, *, keep_lease: b
         poll_attempts=conf.poll_attempts,
         poll_interval=timedelta(milliseconds=conf.poll_interval_ms),
     )
+
+
+def _by_an_earlier_stop(answer: StopAnswer) -> StopAnswer:
+    """Whoever had the claim before may have stopped the box and died: what is archived by now ended as it was asked to."""
+    ended = answer.box is not None and answer.box.state == BoxState.ARCHIVED
+    return StopAnswer(answer.box) if ended else answer
 
 
 def settle_error(task: Task, error: Exception) -> bool:

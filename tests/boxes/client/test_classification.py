@@ -25,6 +25,7 @@ from boxes.errors import (
     Unknown,
 )
 from tests.boxes.client.conftest import BASE
+from tests.boxes.client.properties import JSON, unhurried
 
 BOX = f"{BASE}/boxes/bx_8bhkse3n"
 
@@ -231,14 +232,10 @@ def test_a_pause_that_was_asked_for_is_later_with_its_seconds() -> None:
     assert type(general_error(Answer(404, {}, 120.0))) is Refused
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 DOCUMENTS = st.none() | st.dictionaries(st.sampled_from(["ok", "code", "error", "box", "x"]), JSON)
 
 
+@unhurried
 @given(st.integers(100, 999), DOCUMENTS, st.none() | st.floats(0, 3600))
 def test_any_answer_becomes_an_error_that_shows_nothing_of_the_provider(
     status: int, document: dict[str, Any] | None, pause: float | None
@@ -251,6 +248,7 @@ def test_any_answer_becomes_an_error_that_shows_nothing_of_the_provider(
         assert STATUS_BY_CODE[error.code] in {402, 404, 429, 502, 503}
 
 
+@unhurried
 @given(st.integers(500, 599), DOCUMENTS, st.none() | st.floats(0, 3600))
 def test_no_failure_of_the_server_is_ever_taken_for_a_refused_command(
     status: int, document: dict[str, Any] | None, pause: float | None

@@ -15,6 +15,7 @@ from boxes.client.commands import parse_process, parse_result
 from boxes.client.detached import KILL_SCRIPT, run_detached
 from boxes.errors import ProviderError, Refused, RetryLater, Unknown
 from tests.boxes.client.conftest import BASE
+from tests.boxes.client.properties import unhurried
 from tests.fakes.commands import FakeProcess
 from tests.fakes.provider import FakeProvider
 
@@ -104,6 +105,7 @@ NAMES = st.sampled_from(
 )
 
 
+@unhurried
 @given(st.dictionaries(NAMES, ODD | st.dictionaries(NAMES, ODD, max_size=3)))
 def test_any_answer_is_a_result_or_none(body: dict[str, Any]) -> None:
     result, process = parse_result(body), parse_process(body)

@@ -14,6 +14,7 @@ from boxes.client.listing import parse_page, read_all
 from boxes.client.observations import parse_box
 from boxes.errors import ProviderError, Refused, RetryLater, Unknown
 from tests.boxes.client.conftest import BASE
+from tests.boxes.client.properties import unhurried
 from tests.fakes.provider import FakeProvider
 
 
@@ -86,6 +87,7 @@ FIELDS = st.sampled_from(
 )
 
 
+@unhurried
 @given(st.dictionaries(FIELDS, ODD | st.dictionaries(FIELDS, ODD, max_size=2)))
 def test_no_odd_field_of_an_entry_breaks_a_page(entry: dict[str, Any]) -> None:
     (box,) = parse_page({"boxes": [{**entry, "id": "bx_1"}]}).boxes
@@ -133,6 +135,7 @@ def test_a_list_that_does_not_go_on_is_an_invalid_answer(pages: tuple[Page, ...]
     assert caught.value.code == "box_response_invalid"
 
 
+@unhurried
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=4), min_size=1, max_size=6))
 def test_whatever_comes_the_reading_ends_with_each_box_once_or_an_error(pages: list[list[str]]) -> None:
     numbered = [

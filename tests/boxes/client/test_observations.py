@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from boxes.client import parse_box, parse_cost_microusd, parse_usage, unwrapped
 from boxes.client.bodies import json_object
 from boxes.states import BoxState, SetupStatus
+from tests.boxes.client.properties import JSON, unhurried
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -149,6 +150,7 @@ def test_a_cost_is_read_from_the_first_field_that_is_there(said: dict[str, Any],
     assert parse_cost_microusd(said) == cost
 
 
+@unhurried
 @given(st.integers(0, 10**15))
 def test_dollars_with_six_decimals_are_exact(microusd: int) -> None:
     dollars = Decimal(microusd) / 1_000_000
@@ -181,13 +183,6 @@ def test_usage_that_cannot_be_read_is_unknown_and_never_zero(said: dict[str, Any
     assert parse_usage(said).cost_microusd == cost
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=10,
-)
-
-
 def texts(value: Any) -> Iterator[str]:
     """Every key and text within a JSON value."""
     if isinstance(value, str):
@@ -199,6 +194,7 @@ def texts(value: Any) -> Iterator[str]:
         yield from (text for item in value for text in texts(item))
 
 
+@unhurried
 @given(st.dictionaries(st.text(), JSON))
 def test_what_is_kept_of_a_box_can_always_be_stored(entry: dict[str, Any]) -> None:
     document = json_object(json.dumps({"box": {**entry, "id": "bx_1"}}).encode())
@@ -209,6 +205,7 @@ def test_what_is_kept_of_a_box_can_always_be_stored(entry: dict[str, Any]) -> No
     assert all("\x00" not in text and text.encode() is not None for text in texts(kept))
 
 
+@unhurried
 @given(st.binary())
 def test_any_bytes_are_an_object_or_nothing(body: bytes) -> None:
     assert json_object(body) is None or isinstance(json_object(body), dict)

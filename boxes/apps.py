@@ -13,6 +13,8 @@ class BoxesConfig(AppConfig):
     def ready(self) -> None:
         from boxes.deletion import stop_boxes_of
         from boxes.provisioning import ProvisioningDriver
+        from boxes.usage.settlement import SettlementDriver
 
         hooks.owner_deleted.register(stop_boxes_of)
         hooks.drivers.register(ProvisioningDriver)
+        hooks.drivers.register(SettlementDriver)

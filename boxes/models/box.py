@@ -88,6 +88,7 @@ class Box(Leased):
     settled_cost_microusd = models.BigIntegerField(null=True, blank=True)
     usage_settled_at = models.DateTimeField(null=True, blank=True)
     next_settlement_at = models.DateTimeField(null=True, blank=True)
+    settlement_attempts = models.PositiveIntegerField(default=0, help_text="looks without a figure")
 
     # Reconciliation
     last_reconciled_at = models.DateTimeField(null=True, blank=True)

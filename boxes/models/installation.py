@@ -13,6 +13,9 @@ class Installation(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     ownership_marker = models.CharField(max_length=120)
+    absence_suspected_at = models.DateTimeField(
+        null=True, blank=True, help_text="the last pass found most boxes missing, and wrote none of them off"
+    )
 
     class Meta:
         db_table = "installation"

@@ -1,0 +1,168 @@
+"""Settling what a stopped box cost, once, from the provider's own figure.
+
+Asked for a while after the stop, since the figure is not final before the box is down: look at the box; a cost in the
+answer settles; else, once it is archived, its usage is read. A box that is gone, and one without a figure after a day, settle
+as *unknown*: `usage_settled_at` is set and the cost stays null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import connection
+
+from base import leases, pump
+from base.backoff import Backoff
+from base.pump import Holder, Outcome
+from boxes.client import BoxClient, Gate, client
+from boxes.errors import ProviderCode, ProviderError, Refused
+from boxes.states import BoxState
+
+log = structlog.get_logger(__name__)
+DRIVER = "settlement"
+SLOTS = 8
+GIVE_UP_AFTER = timedelta(hours=24)
+PAUSES = Backoff(first=timedelta(seconds=2), cap=timedelta(minutes=10))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A stopped box whose cost is asked for. `is_last`: a day has passed, whatever comes settles it."""
+
+    pk: UUID
+    box_id: str | None
+    generation: int
+    attempts: int
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What settles a row; `cost_microusd` None is *unknown*."""
+
+    cost_microusd: int | None
+
+
+def ask(provider: BoxClient, task: Task) -> Figure | None:
+    """The figure that settles the box, or None if it is too early. Raises ProviderError."""
+    if task.box_id is None:
+        return Figure(None)
+    try:
+        box = provider.get(task.box_id)
+        if box.cost_microusd is not None:
+            return Figure(box.cost_microusd)
+        if box.state != BoxState.ARCHIVED and not box.is_terminal:
+            return None
+        usage = provider.usage(task.box_id)
+    except Refused as error:
+        if error.code == ProviderCode.NOT_FOUND:
+            return Figure(None)
+        raise
+    return None if usage.running or usage.cost_microusd is None else Figure(usage.cost_microusd)
+
+
+class SettlementDriver:
+    """Drives stopped rows whose usage is due. See `base.pump.Driver`.
+
+    `with_unscheduled` takes rows, too, for which nobody said when they are due (written by hand, or adopted).
+    """
+
+    name = DRIVER
+    slots = SLOTS
+
+    def __init__(self, *, with_unscheduled: bool = False) -> None:
+        self._gate = Gate()
+        self._with_unscheduled = with_unscheduled
+
+    def claim(self, holder: Holder, limit: int) -> Sequence[Task]:
+        due = "box.next_settlement_at <= clock_timestamp()"
+        if self._with_unscheduled:
+            due = f"({due} or box.next_settlement_at is null)"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""
+                with due as materialized (
+                    select id from conversation_boxes box
+                    where box.stopped_at is not null and box.usage_settled_at is null and {due} and {leases.free("box")}
+                    order by box.next_settlement_at limit %s for update skip locked)
+                update conversation_boxes box set {leases.take("box")}
+                from due where box.id = due.id
+                returning box.id, box.box_id, box.generation, box.settlement_attempts,
+                          box.stopped_at < clock_timestamp() - %s
+                """,  # noqa: S608 - constants of ours
+                [limit, holder.owner, holder.lease_seconds, GIVE_UP_AFTER],
+            )
+            return [Task(*row) for row in cursor.fetchall()]
+
+    def perform(self, task: Task) -> Figure | None:
+        return ask(client(gate=self._gate), task)
+
+    def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            figure = outcome.answer if outcome.error is None else None
+            if figure is None and outcome.task.is_last:
+                figure = Figure(None)
+            if figure is None:
+                _again(outcome.task, _code(outcome.error))
+            else:
+                _write(outcome.task, figure)
+
+    def seconds_until_due(self) -> float | None:
+        with connection.cursor() as cursor:
+            cursor.execute(_NEXT_DUE)
+            row = cursor.fetchone()
+        return float(row[0]) if row else None
+
+
+_NEXT_DUE = f"""
+    select extract(epoch from box.next_settlement_at - clock_timestamp()) from conversation_boxes box
+    where box.next_settlement_at is not null and box.usage_settled_at is null and {leases.free("box")}
+    order by box.next_settlement_at limit 1
+"""  # noqa: S608
+
+
+def settle_due() -> int:
+    """Settle everything that is due now, once; how many rows were asked about."""
+    return pump.run_once([SettlementDriver(with_unscheduled=True)]).claimed
+
+
+def _write(task: Task, figure: Figure) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            update conversation_boxes box set usage_settled_at = clock_timestamp(), next_settlement_at = null,
+                settled_cost_microusd = coalesce(box.settled_cost_microusd, %s), {leases.RELEASE}
+            where box.id = %s and box.generation = %s and box.usage_settled_at is null
+            """,  # noqa: S608
+            [figure.cost_microusd, task.pk, task.generation],
+        )
+        written = bool(cursor.rowcount == 1)
+    if written:
+        log.info("usage_settled", box=str(task.pk), cost_microusd=figure.cost_microusd)
+    return written
+
+
+def _again(task: Task, code: str | None) -> bool:
+    pause = PAUSES.after(task.attempts + 1).total_seconds()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            update conversation_boxes box set settlement_attempts = box.settlement_attempts + 1,
+                next_settlement_at = clock_timestamp() + make_interval(secs => %s),
+                reconciliation_error = coalesce(%s, box.reconciliation_error), {leases.RELEASE}
+            where box.id = %s and box.generation = %s and box.usage_settled_at is null
+            """,  # noqa: S608
+            [pause, code, task.pk, task.generation],
+        )
+        return bool(cursor.rowcount == 1)
+
+
+def _code(error: Any) -> str | None:
+    if error is None:
+        return None
+    return str(error.code) if isinstance(error, ProviderError) else "internal_error"

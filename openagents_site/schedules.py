@@ -10,6 +10,9 @@ from django_q.models import Schedule
 from base.locks import hold_for_transaction
 
 
+DAY = 24 * 60
+
+
 @dataclass(frozen=True)
 class Scheduled:
     """A task by name; `minutes` between two firings. Nothing finer than 30 seconds is possible."""
@@ -23,9 +26,11 @@ SCHEDULES: tuple[Scheduled, ...] = (
     Scheduled("heartbeat", "openagents_site.tasks.heartbeat", 1),
     Scheduled("reconcile", "openagents_site.tasks.reconcile_if_due", 1),
     Scheduled("drive due rows", "openagents_site.tasks.drive_due", 1),
-    Scheduled("promote queued boxes", "boxes.tasks.promote_queued_boxes", 1),
-    Scheduled("recover runs", "runs.tasks.recover_runs", 1),
+    Scheduled("promote queued boxes", "boxes.tasks.promote_fanouts", 1),
+    Scheduled("enforce budgets", "boxes.tasks.enforce_budgets", 1),
     Scheduled("forget old rows", "openagents_site.tasks.forget_old_rows", 60),
+    Scheduled("prune boxes", "boxes.tasks.prune", DAY),
+    Scheduled("prune logs", "runs.tasks.prune_logs", DAY),
 )
 
 

@@ -8,9 +8,9 @@ from base.pump import Holder
 from boxes import heartbeats, slots
 from openagents_site.periodic import RECONCILE, ensure_reconcile_slot, run_reconcile
 from openagents_site.registry import drivers
+from runs.services import recover
 
 SCHEDULER = "scheduler"  # the heartbeat's name; the supervisor watches its age
-FORGET_HEARTBEATS_DAYS = 7
 
 
 def heartbeat() -> None:
@@ -26,6 +26,7 @@ def reconcile_if_due() -> None:
 
 def drive_due() -> None:
     """Everything that is due now, once: without a worker the installation is slower, not still."""
+    recover()
     pump.run_once(drivers())
 
 
@@ -33,4 +34,3 @@ def forget_old_rows() -> None:
     """Rows that nobody will ask for again."""
     idempotency.forget_old()
     rates.forget_old()
-    heartbeats.forget(FORGET_HEARTBEATS_DAYS)

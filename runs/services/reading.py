@@ -118,9 +118,9 @@ def read_log(run: Run, offset: int = 0, limit: int = LARGEST_PIECE_BYTES) -> Log
     )
 
 
-def log_text(run: Run) -> Iterator[str]:
-    """The whole log in pieces; where something is not kept, a line says how much."""
-    position = 0
+def log_text(run: Run, offset: int = 0) -> Iterator[str]:
+    """The whole log from the raw `offset` on, in pieces; where something is not kept, a line says how much."""
+    position = offset
     while True:
         piece = read_log(run, position)
         if piece.next_offset <= position:

@@ -1,0 +1,150 @@
+"""`manage.py runs list|show|tail|cancel|recover`: runs, by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TextIO, cast
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+from rich.console import Console
+from rich.text import Text
+
+from base.clock import database_now
+from base.text import display_text
+from runs import console as shown
+from runs import services, streaming
+from runs.models import Run
+from runs.states import ACTIVE, RunState
+
+EXIT_NOT_FOUND = 3
+EXIT_NOT_COMPLETED = 1
+SHORTEST_PREFIX = 4
+
+
+class Command(BaseCommand):
+    help = (
+        "Look at runs and act on them. RUN is an id or the beginning of one. `tail -f` follows a run until it ends and "
+        "exits with 0 if it completed, else 1. Exit status 3: there is no such run."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|tail|cancel|recover")
+        one = actions.add_parser("list", help="the newest runs")
+        one.add_argument("--state", choices=RunState.values, help="only runs in this state")
+        one.add_argument("--alive", action="store_true", help="only runs that have not ended")
+        one.add_argument("--box", help="only runs on this box (provider id or label)")
+        one.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+        one.add_argument("--json", action="store_true", help="one JSON object a line")
+        one = _with_run(actions.add_parser("show", help="all that is known of a run"))
+        one.add_argument("--json", action="store_true", help="as one JSON object")
+        one = _with_run(actions.add_parser("tail", help="what a run printed"))
+        one.add_argument("-f", "--follow", action="store_true", help="go on until it ends")
+        one.add_argument("--offset", type=int, help="from this raw offset on (default: the last 24 KiB)")
+        one.add_argument("--raw", action="store_true", help="leave terminal control sequences in")
+        one = _with_run(actions.add_parser("cancel", help="ask for the end of a run"))
+        one.add_argument("--wait", action="store_true", help="until it has ended")
+        actions.add_parser("recover", help="make every run due that nobody drives")
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        self.out = cast("TextIO", self.stdout._out)  # the stream itself: output is not to get a newline
+        self.console = Console(file=self.out, highlight=False, soft_wrap=not sys.stdout.isatty())
+        getattr(self, f"_{action}")(**options)
+
+    def _list(
+        self, *, state: str | None, alive: bool, box: str | None, limit: int, json: bool, **_: Any
+    ) -> None:
+        runs = Run.objects.select_related("conversation_box").defer("output", "output_state")
+        runs = runs.filter(state=state) if state else runs
+        runs = runs.filter(state__in=ACTIVE) if alive else runs
+        if box:
+            runs = runs.filter(conversation_box__box_id=box) | runs.filter(conversation_box__label=box)
+        found = list(runs[: max(0, limit)])
+        if json:
+            for run in found:
+                self._print_json(run)
+        elif found:
+            self.console.print(shown.list_table(found, database_now()))
+        else:
+            self.console.print("no runs")
+
+    def _show(self, *, run: str, json: bool, **_: Any) -> None:
+        found = _find(run)
+        if json:
+            self._print_json(found)
+        else:
+            shown.show(self.console, found)
+
+    def _tail(self, *, run: str, follow: bool, offset: int | None, raw: bool, **_: Any) -> None:
+        found = _find(run)
+        position = found.output_base_offset if offset is None else max(0, offset)
+        if follow:
+            self._follow(found, position, raw=raw)
+            return
+        for piece in services.log_text(found, position):
+            self._print_output(piece, raw=raw)
+
+    def _follow(self, run: Run, position: int, *, raw: bool) -> None:
+        for news in streaming.follow(run.pk, position):
+            match news:
+                case streaming.Printed(piece):
+                    if piece.truncated:
+                        self._note(f"[{piece.start - piece.offset:,} bytes are not kept]")
+                    self._print_output(piece.output, raw=raw)
+                case streaming.Stands(row, is_end):
+                    run = row
+                    self._note(shown.how_it_ended(row) if is_end else row.state, row)
+        if run.state != RunState.COMPLETED:
+            sys.exit(EXIT_NOT_COMPLETED)
+
+    def _cancel(self, *, run: str, wait: bool, **_: Any) -> None:
+        asked = services.cancel(_find(run))
+        while wait and not asked.is_terminal:
+            for news in streaming.follow(asked.pk, asked.last_output_offset):
+                if isinstance(news, streaming.Stands):
+                    asked = news.run
+        self.console.print(
+            f"{asked.pk}: {shown.how_it_ended(asked) if asked.is_terminal else 'will be ended'}"
+        )
+
+    def _recover(self, **_: Any) -> None:
+        self.console.print(f"{services.recover()} runs made due")
+
+    def _print_json(self, run: Run) -> None:
+        self.stdout.write(json.dumps(shown.facts(run), cls=DjangoJSONEncoder))
+
+    def _print_output(self, text: str, *, raw: bool) -> None:
+        colours = self.console.is_terminal and not self.console.no_color
+        self.out.write(text if raw else display_text(text, colours=colours))
+        self.out.flush()
+
+    def _note(self, text: str, run: Run | None = None) -> None:
+        """A remark about the run, beside its output."""
+        style = shown.COLOURS[RunState(run.state)] if run else "dim"
+        Console(stderr=True, highlight=False).print(Text(f"-- {display_text(text)}", style=style))
+
+
+def _with_run(parser: CommandParser) -> CommandParser:
+    parser.add_argument("run", metavar="RUN", help="id of a run, or the beginning of one")
+    return parser
+
+
+def _find(text: str) -> Run:
+    """The run with this id, or the only one whose id begins so."""
+    prefix = text.strip().lower()
+    if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
+        raise CommandError(f"{text!r} is too short to tell runs apart", returncode=EXIT_NOT_FOUND)
+    found = list(_beginning(prefix)[:2])
+    if not found:
+        raise CommandError(f"there is no run {text!r}", returncode=EXIT_NOT_FOUND)
+    if len(found) > 1:
+        raise CommandError(f"more than one run begins with {text!r}", returncode=EXIT_NOT_FOUND)
+    return found[0]
+
+
+def _beginning(prefix: str) -> QuerySet[Run]:
+    runs = Run.objects.select_related("conversation_box").annotate(text=Cast("pk", TextField()))
+    return runs.filter(text__startswith=prefix).order_by("pk")

@@ -53,6 +53,8 @@ def stop_box(conversation_id: UUID, box_ref: str) -> Box:
     box = selectors.find(conversation_id, box_ref)
     if box is None:
         raise BoxNotFound("box_not_owned")
+    if box.box_id is None and _end_unasked(box, StopReason.USER_REQUESTED):
+        return box
     claim = claim_stop(box, StopReason.USER_REQUESTED)
     if claim == "already_stopped":
         raise BoxStopped

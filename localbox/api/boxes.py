@@ -125,7 +125,7 @@ def _key(call: Call, operation: str, body: Mapping[str, Any]) -> IdempotencyKey 
 
 
 def _wanted_states(text: str | None) -> list[str]:
-    wanted = [state for state in (text or "").split(",") if state]
+    wanted = [state.strip() for state in (text or "").split(",") if state.strip()]
     for state in wanted:
         if state not in states.KNOWN:
             raise bad_request("invalid_state", f"{state[:40]!r} is not a state of a box.")

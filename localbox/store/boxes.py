@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from typing import Any
 
 from .. import states
 from ..runtime.interface import SupervisorRecord
+
+_LAST = 1 << 62  # beyond every `seq`
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,23 @@ def get_even_deleted(connection: sqlite3.Connection, box_id: str) -> BoxRow | No
 def page(
     connection: sqlite3.Connection, *, wanted: Sequence[str], after: int | None, ascending: bool, limit: int
 ) -> list[BoxRow]:
-    """At most `limit` boxes in order of creation, starting behind the one whose `seq` is `after`."""
-    clauses, values = ["deleted_at IS NULL"], list[Any]()
-    if wanted:
-        clauses.append(f"state IN ({', '.join('?' * len(wanted))})")
-        values += wanted
-    if after is not None:
-        clauses.append(f"seq {'>' if ascending else '<'} ?")
-        values.append(after)
-    order = "ASC" if ascending else "DESC"
-    query = f"SELECT * FROM boxes WHERE {' AND '.join(clauses)} ORDER BY seq {order} LIMIT ?"  # noqa: S608 - all of it ours
-    return [_row(record) for record in connection.execute(query, (*values, limit)).fetchall()]
+    """At most `limit` boxes in order of creation, starting behind the one whose `seq` is `after`.
+
+    Each state is read by itself, in the order of its index, and the parts are merged: a page costs what is on it,
+    however many boxes there have been.
+    """
+    parts = [_page_of(connection, state, after, ascending, limit) for state in set(wanted or states.MOVES)]
+    rows = sorted(itertools.chain(*parts), key=lambda row: row.seq, reverse=not ascending)
+    return rows[:limit]
+
+
+def _page_of(
+    connection: sqlite3.Connection, state: str, after: int | None, ascending: bool, limit: int
+) -> list[BoxRow]:
+    before, order = (">", "ASC") if ascending else ("<", "DESC")
+    edge = after if after is not None else (-1 if ascending else _LAST)
+    query = f"SELECT * FROM boxes WHERE deleted_at IS NULL AND state = ? AND seq {before} ? ORDER BY seq {order} LIMIT ?"  # noqa: S608 - words of ours
+    return [_row(record) for record in connection.execute(query, (state, edge, limit)).fetchall()]
 
 
 def in_states(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[BoxRow]:
@@ -101,8 +110,8 @@ def count_active(connection: sqlite3.Connection) -> int:
 def past_their_time(connection: sqlite3.Connection, now: float) -> list[str]:
     """Ids of boxes that are up or coming up beyond their automatic stop."""
     marks = ", ".join("?" * len(states.ACTIVE))
-    query = f"SELECT id FROM boxes WHERE deleted_at IS NULL AND state IN ({marks}) AND archive_after <= ?"  # noqa: S608 - marks only
-    return [record["id"] for record in connection.execute(query, (*states.ACTIVE, now)).fetchall()]
+    query = f"SELECT id FROM boxes WHERE deleted_at IS NULL AND archive_after <= ? AND state IN ({marks})"  # noqa: S608 - marks only
+    return [record["id"] for record in connection.execute(query, (now, *states.ACTIVE)).fetchall()]
 
 
 def leaving(connection: sqlite3.Connection) -> list[BoxRow]:
@@ -124,8 +133,8 @@ def with_files(connection: sqlite3.Connection) -> list[BoxRow]:
 def prune(connection: sqlite3.Connection, *, before: float, now: float) -> list[str]:
     """Give up the files of boxes that have been down since `before` and that nobody is copying; returns their ids."""
     query = """
-        UPDATE boxes SET pruned_at = ? WHERE deleted_at IS NULL AND state IN ('archived', 'error')
-        AND pruned_at IS NULL AND updated_at <= ? AND id NOT IN (
+        UPDATE boxes INDEXED BY boxes_with_files SET pruned_at = ? WHERE deleted_at IS NULL AND state IN ('archived', 'error')
+        AND removed_at IS NULL AND pruned_at IS NULL AND updated_at <= ? AND id NOT IN (
             SELECT origin_id FROM boxes WHERE copied = 0 AND removed_at IS NULL AND state = 'cloning'
         ) RETURNING id
     """

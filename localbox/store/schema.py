@@ -32,7 +32,9 @@ CREATE TABLE boxes (
     deleted_at REAL,
     removed_at REAL                              -- a deleted or pruned box's processes and files are gone
 );
-CREATE INDEX boxes_live ON boxes (state, archive_after) WHERE deleted_at IS NULL;
+CREATE INDEX boxes_listed ON boxes (state, seq) WHERE deleted_at IS NULL;
+CREATE INDEX boxes_timed ON boxes (archive_after) WHERE deleted_at IS NULL AND archive_after IS NOT NULL;
+CREATE INDEX boxes_with_files ON boxes (updated_at) WHERE removed_at IS NULL;
 CREATE INDEX boxes_leaving ON boxes (seq) WHERE removed_at IS NULL AND (deleted_at IS NOT NULL OR pruned_at IS NOT NULL);
 CREATE INDEX boxes_deleted ON boxes (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX boxes_origin ON boxes (origin_id) WHERE copied = 0;

@@ -19,6 +19,7 @@ from .signing import signature
 from .targets import RefusedTargetError, parse
 
 LONGEST_BACKOFF_SECONDS = 7_200
+FAILED_PASS_SECONDS = 5.0
 AT_ONCE = 4  # requests under way per webhook: one that never answers cannot hold up the others
 
 
@@ -38,9 +39,14 @@ class Courier:
     async def run(self) -> None:
         while True:
             self._wake.clear()
-            self.run_once()
+            try:
+                self.run_once()
+                pause = self._pause()
+            except Exception:
+                log.exception("courier_pass_failed")
+                pause = FAILED_PASS_SECONDS
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._pause()):
+                async with asyncio.timeout(pause):
                     await self._wake.wait()
 
     def run_once(self) -> int:

@@ -88,6 +88,15 @@ def test_a_state_folder_that_boxes_cannot_reach_is_one_sentence(folder: Path) ->
     assert "cannot enter" in answer.stderr
 
 
+def test_plain_boxes_without_a_network_are_not_promised(folder: Path) -> None:
+    refused = localbox(
+        "serve", "--sandbox", "plain", "--port", "0", "--state-dir", str(folder), LOCALBOX_NETWORK="0"
+    )
+
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "LOCALBOX_NETWORK" in refused.stderr
+
+
 def test_records_that_are_no_database_are_one_sentence(folder: Path) -> None:
     (folder / "private").mkdir()
     (folder / "private" / "localbox.sqlite3").write_text("nonsense" * 1_000)

@@ -63,6 +63,12 @@ class BoxStopped(BoxError):
     code = "box_stopped"
 
 
+class LeakHandled(BoxError):
+    """The leak was handled already."""
+
+    code = "leak_handled"
+
+
 class BoxNotReady(BoxError):
     """The box is not ready yet."""
 
@@ -194,6 +200,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     "conversation_not_found": 404,
     "fanout_not_found": 404,
     "leak_not_found": 404,
+    "leak_handled": 409,
     "invalid_request": 422,
     "invalid_command": 422,
     "invalid_command_timeout": 422,

@@ -9,7 +9,6 @@ from django_q.models import Schedule
 
 from base.locks import hold_for_transaction
 
-
 DAY = 24 * 60
 
 

@@ -22,7 +22,7 @@ from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
 from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
-from boxes.api import find_box
+from boxes.api.boxes import find_box
 from runs import services, streaming
 from runs.errors import STATUS_BY_CODE, InvalidIdempotencyKey, RunNotFound
 from runs.filters import RunFilter

@@ -19,7 +19,9 @@ from boxes.reconciler.types import BackOff, Decision, End, Leave, Note, Notice, 
 
 log = structlog.get_logger(__name__)
 CLAIMED = declare("boxes.reconcile.claimed", "the stops of a pass are claimed, the provider is not asked yet")
-STOPPED = declare("boxes.reconcile.stopped", "the provider has taken the stops of a pass, the rows do not say so yet")
+STOPPED = declare(
+    "boxes.reconcile.stopped", "the provider has taken the stops of a pass, the rows do not say so yet"
+)
 
 A = TypeVar("A")
 

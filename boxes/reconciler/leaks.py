@@ -88,7 +88,15 @@ def decide_leak(
 def read_claims(boxes: Sequence[ProviderBox]) -> Claims:
     """The rows of the listed boxes, and whether a reservation has no id. Two queries."""
     ids = [box.id for box in boxes]
-    fields = ("pk", "box_id", "stopped_at", "stop_reason", "undone_sightings", "generation", "usage_settled_at")
+    fields = (
+        "pk",
+        "box_id",
+        "stopped_at",
+        "stop_reason",
+        "undone_sightings",
+        "generation",
+        "usage_settled_at",
+    )
     rows = {str(row.box_id): row for row in Box.objects.filter(box_id__in=ids).only(*fields)} if ids else {}
     return Claims(rows, Box.objects.filter(box_id=None, stopped_at=None).exists())
 
@@ -100,7 +108,9 @@ def read_known(boxes: Sequence[ProviderBox]) -> dict[str, KnownLeak]:
     )
     return {
         box_id: KnownLeak(handled_at, resolution)
-        for box_id, handled_at, resolution in events.values_list("provider_box_id", "handled_at", "resolution")
+        for box_id, handled_at, resolution in events.values_list(
+            "provider_box_id", "handled_at", "resolution"
+        )
     }
 
 

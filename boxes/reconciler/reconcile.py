@@ -26,7 +26,7 @@ from boxes.states import EventType, Resolution
 from boxes.usage.settlement import settle_due
 
 log = structlog.get_logger(__name__)
-PASS_LOCK = "reconcile_pass"
+PASS_LOCK = "reconcile_pass"  # noqa: S105 - a lock
 Progress = Callable[[int, int], object]
 
 LISTED = declare("boxes.reconcile.listed", "the list is complete, nothing is decided yet")
@@ -85,9 +85,13 @@ def _decided(
     conf = box_api()
     policy, boxes, now = policy_of(conf), considered_boxes(), database_now()
     rows = rows_of(boxes)
-    listed = {box.id: Seen(box, confirmed=False) for box in listing.boxes} if policy.evidence == "list" else {}
+    listed = (
+        {box.id: Seen(box, confirmed=False) for box in listing.boxes} if policy.evidence == "list" else {}
+    )
     first = [Decision(row, decide(row, listed.get(row.box_id or ""), now, policy)) for row in rows]
-    seen = _look(Looks(provider, conf), [entry.row for entry in first if isinstance(entry.action, Ask)], progress)
+    seen = _look(
+        Looks(provider, conf), [entry.row for entry in first if isinstance(entry.action, Ask)], progress
+    )
     decisions = [_settled(entry, seen, now, policy) for entry in first]
     result = PassResult(boxes=len(rows), provider_boxes=len(listing.boxes), decisions=decisions)
     return result, {box.pk: box for box in boxes}, now
@@ -144,7 +148,9 @@ def _note_leak_stops(to_stop: Sequence[Leak], calls: dict[str, StopCall]) -> int
     for leak in to_stop:
         call = calls[leak.box.id]
         leaks.note_stop(leak.box.id, handled=call.error is None)
-        log.warning("leak_stopped" if call.error is None else "leak_stop_failed", box_id=leak.box.id, code=call.code)
+        log.warning(
+            "leak_stopped" if call.error is None else "leak_stop_failed", box_id=leak.box.id, code=call.code
+        )
     return sum(1 for leak in to_stop if calls[leak.box.id].error is None)
 
 

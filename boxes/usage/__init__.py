@@ -5,6 +5,6 @@ A cost that is not known is not zero: it is missing from the sums and counted in
 
 from __future__ import annotations
 
-from boxes.usage.totals import Group, Grouping, Totals, for_conversation, for_owner, grouped
+from boxes.usage.totals import Group, Grouping, Totals, for_conversation, for_owner, grouped, totals
 
-__all__ = ["Group", "Grouping", "Totals", "for_conversation", "for_owner", "grouped"]
+__all__ = ["Group", "Grouping", "Totals", "for_conversation", "for_owner", "grouped", "totals"]

@@ -29,12 +29,16 @@ class Provider:
     def __init__(self, mock: responses.RequestsMock) -> None:
         self.mock = mock
 
-    def expect(self, method: str, path: str, *, json: Any = None, status: int = 200, body: Any = None) -> None:
+    def expect(
+        self, method: str, path: str, *, json: Any = None, status: int = 200, body: Any = None
+    ) -> None:
         answer = {"body": body} if body is not None else {"json": json if json is not None else {}}
         self.mock.add(method, f"{BASE}{path}", status=status, **answer)
 
     def expect_list(self, *box_ids: str, **named: str) -> None:
-        entries = [{"id": box_id, "state": "ready", "name": provider_ownership_marker()} for box_id in box_ids]
+        entries = [
+            {"id": box_id, "state": "ready", "name": provider_ownership_marker()} for box_id in box_ids
+        ]
         entries += [{"id": box_id, "state": "ready", "name": name} for box_id, name in named.items()]
         self.expect("GET", "/boxes", json={"boxes": entries})
 

@@ -1,4 +1,4 @@
-"""Boxes over HTTP. Views check the body, call one service, and show the row."""
+"""Boxes: list, create, look, stop, extend, forget, and short commands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from rest_framework.views import APIView
 from accounts import idempotency, rates
 from accounts.idempotency import Answer
 from base import wakeups
-from base.api.errors import register_statuses
 from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
 from boxes import activity, selectors, services
-from boxes.errors import PUBLIC_CODE, STATUS_BY_CODE, BoxNotFound
+from boxes.errors import BoxNotFound
 from boxes.filters import BoxFilter
 from boxes.models import Box
 from boxes.provisioning import is_settled_in
@@ -32,7 +31,6 @@ from boxes.serializers import (
 )
 from conversations.services import conversation_of
 
-register_statuses(STATUS_BY_CODE, PUBLIC_CODE)
 CREATES_PER_MINUTE = 10
 COMMANDS_PER_MINUTE = 30
 
@@ -165,3 +163,19 @@ class BoxCommands(APIView):
         box = find_box(request, ref)
         result = services.run_command(box.conversation_id, str(box.pk), **wanted.validated_data)
         return Response(CommandResultSerializer(result).data)
+
+
+class ForgetBox(APIView):
+    staff_only = True
+
+    @extend_schema(
+        summary="Close the row of a box that cannot be stopped",
+        description="Recorded with who did it. The box may go on to cost; it shows as a leak from then on.",
+        request=None,
+        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        box = selectors.matching(Box.objects.all(), ref)
+        if box is None:
+            raise BoxNotFound
+        return Response(show(services.forget_box(box, by=request.user)))

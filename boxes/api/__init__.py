@@ -1,0 +1,8 @@
+"""Boxes over HTTP: views check the body, call one service, and show the row."""
+
+from __future__ import annotations
+
+from base.api.errors import register_statuses
+from boxes.errors import PUBLIC_CODE, STATUS_BY_CODE
+
+register_statuses(STATUS_BY_CODE, PUBLIC_CODE)

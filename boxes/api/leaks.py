@@ -1,0 +1,118 @@
+"""Leaks: boxes at the provider that no row claims. For staff."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import django_filters
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from base.api.pagination import NewestFirstPagination
+from base.api.schema import ErrorAnswer
+from base.api.serializers import StrictSerializer
+from base.api.views import OwnedList
+from boxes import leaks
+from boxes.models import ReconciliationEvent
+from boxes.states import EventType, Resolution
+
+
+class LeakSerializer(serializers.ModelSerializer[ReconciliationEvent]):
+    class Meta:
+        model = ReconciliationEvent
+        fields = (
+            "id",
+            "provider_box_id",
+            "event_type",
+            "reason",
+            "owned",
+            "details",
+            "observed_at",
+            "last_seen_at",
+            "handled_at",
+            "resolution",
+        )
+        read_only_fields = fields
+
+
+class AdoptSerializer(StrictSerializer):
+    conversation = serializers.UUIDField(help_text="Whose box it becomes.")
+    label = serializers.CharField(required=False, allow_null=True, default=None)
+
+
+class LeakFilter(django_filters.FilterSet):
+    owned = django_filters.BooleanFilter()
+    handled = django_filters.BooleanFilter(method="filter_handled", label="Whether it was handled.")
+    resolution = django_filters.ChoiceFilter(choices=Resolution.choices)
+    created_after = django_filters.IsoDateTimeFilter(field_name="observed_at", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="observed_at", lookup_expr="lt")
+
+    def filter_handled(
+        self, events: QuerySet[ReconciliationEvent], name: str, value: bool
+    ) -> QuerySet[ReconciliationEvent]:
+        return events.filter(handled_at__isnull=not value)
+
+
+class LeakPagination(NewestFirstPagination):
+    ordering = ("-observed_at", "-id")
+
+
+class Leaks(OwnedList):
+    """Leaks, newest sighting first; handled ones too."""
+
+    staff_only = True
+    queryset = ReconciliationEvent.objects.none()
+    serializer_class = LeakSerializer
+    pagination_class = LeakPagination
+    filterset_class = LeakFilter
+
+    def rows(self) -> QuerySet[ReconciliationEvent]:
+        return ReconciliationEvent.objects.filter(event_type=EventType.LEAK)
+
+
+class StopLeak(APIView):
+    staff_only = True
+
+    @extend_schema(
+        summary="Stop a leaked box",
+        request=None,
+        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+    )
+    def post(self, request: Request, leak_id: UUID) -> Response:
+        return Response(LeakSerializer(leaks.stop_leak(leaks.find_leak(leak_id), by=request.user)).data)
+
+
+class AdoptLeak(APIView):
+    staff_only = True
+
+    @extend_schema(
+        summary="Adopt a leaked box into a conversation",
+        request=AdoptSerializer,
+        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
+    )
+    def post(self, request: Request, leak_id: UUID) -> Response:
+        wanted = AdoptSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        adopted = leaks.adopt_leak(
+            leaks.find_leak(leak_id),
+            wanted.validated_data["conversation"],
+            by=request.user,
+            label=wanted.validated_data["label"],
+        )
+        return Response(LeakSerializer(adopted).data)
+
+
+class DismissLeak(APIView):
+    staff_only = True
+
+    @extend_schema(
+        summary="Let a leaked box be",
+        request=None,
+        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+    )
+    def post(self, request: Request, leak_id: UUID) -> Response:
+        return Response(LeakSerializer(leaks.dismiss_leak(leaks.find_leak(leak_id), by=request.user)).data)

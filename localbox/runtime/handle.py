@@ -47,6 +47,10 @@ class SupervisedBox:
     async def read_file(self, path: str) -> tuple[str, bytes]:
         """See `BoxHandle.read_file`. The content comes from the opened file, not through the supervisor."""
         answer = await ask(self.record, {"do": "read", "path": path}, seconds=_FILE_SECONDS)
+        if not answer.files:
+            raise RuntimeFault(
+                "box_direct_failed", "the file could not be handed over: too many files are open"
+            )
         content = await asyncio.to_thread(_content, answer.files[0], self.spec.limits.file_bytes)
         return answer.header["path"], content
 

@@ -21,6 +21,7 @@ def prepare(spec: BoxSpec) -> None:
     try:
         _make(spec.root, spec.uid)
         for name in FOLDERS:
+            _clear_away_unless_folder(spec.root / name)
             _make(spec.root / name, spec.uid)
         _make_private(spec.root / RUN)
     except OSError as error:
@@ -31,17 +32,20 @@ def _make(folder: Path, uid: int | None) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if uid is not None:
         os.chown(folder, uid, uid, follow_symlinks=False)
-    if not folder.is_symlink():
-        folder.chmod(0o700)
+    folder.chmod(0o700)
+
+
+def _clear_away_unless_folder(path: Path) -> None:
+    """A box may own the folder that its home is in: what it put in the home's place is not followed."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        path.unlink()
 
 
 def _make_private(folder: Path) -> None:
     """The supervisor's folder. What stands there and is not a folder of ours was put there by the box: away."""
-    if os.path.lexists(folder) and not is_private(folder):
-        if folder.is_symlink() or not folder.is_dir():
-            folder.unlink()
-        else:
-            shutil.rmtree(folder)
+    _clear_away_unless_folder(folder)
+    if folder.exists() and not is_private(folder):
+        shutil.rmtree(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
 

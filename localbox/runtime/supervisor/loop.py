@@ -8,7 +8,6 @@ import select
 import signal
 import sys
 import time
-import traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,4 +111,4 @@ def guarded(call: Callable[[], None]) -> None:
     try:
         call()
     except Exception:
-        traceback.print_exc(file=sys.stderr)
+        sys.excepthook(*sys.exc_info())

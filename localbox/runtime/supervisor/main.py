@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import sys
-import traceback
 
 from . import processes
 from .box import Box
@@ -41,7 +40,7 @@ def main() -> None:
         _announce({"code": fault.code, "message": fault.message})
         return
     except Exception as error:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         _announce({"code": "start_failed", "message": f"the box did not start: {error}"})
         return
     signal.signal(signal.SIGTERM, lambda number, frame: _end_soon(box))

@@ -13,6 +13,7 @@ from .fault import Fault
 from .settings import HOME, TMP
 
 _MAX_LINKS = 40  # as the kernel does
+_LONGEST = 4095  # bytes; the kernel takes no longer one either
 
 
 class View:
@@ -42,7 +43,9 @@ class View:
         Raises `Fault` with `invalid_path` if it is not in the work directory or /tmp.
         """
         if not path or "\0" in path or not _is_text(path):
-            raise Fault("invalid_path", "the path is empty, not valid Unicode, or has a zero byte in it")
+            raise Fault(
+                "invalid_path", "the path is empty, too long, not valid Unicode, or has a zero byte in it"
+            )
         found = self._walk(self.shown(os.path.join(HOME, path)))
         if not _inside(found):
             raise Fault("invalid_path", f"{path!r} is not in {HOME} or {TMP}")
@@ -83,7 +86,7 @@ class View:
 
 def _is_text(path: str) -> bool:
     try:
-        return bool(path.encode())
+        return len(path.encode()) <= _LONGEST
     except UnicodeEncodeError:
         return False
 

@@ -148,6 +148,18 @@ def test_it_hides_what_in_etc_only_the_provider_may_read(bwrap_rig: Rig, tmp_pat
     assert bwrap_rig.up().run("cat /etc/shadow").exit_code == 1
 
 
+def test_it_follows_nothing_that_a_box_puts_in_its_homes_place(plain_rig: Rig) -> None:
+    box = plain_rig.up()
+    mode = os.stat("/etc").st_mode
+    box.run('cd /; mv "$HOME" "$HOME.old"; ln -s /etc "$HOME"; rm -r "$TMPDIR"; touch "$TMPDIR"')
+    box.stop()
+
+    again = plain_rig.up(box.spec)
+
+    assert again.output("ls -A; ls -A $TMPDIR") == ""
+    assert os.stat("/etc").st_mode == mode
+
+
 def test_it_gives_an_ended_box_no_hold_on_the_supervisors_folder(plain_rig: Rig) -> None:
     box = plain_rig.up()
     box.run('mv "$HOME/../run" "$HOME/../old"; ln -s /etc "$HOME/../run"')

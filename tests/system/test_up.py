@@ -49,19 +49,24 @@ def once(clone: Clone) -> tuple[int, str]:
     return up.process.wait(START_SECONDS), up.said()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def up(clone: Clone, once: tuple[int, str]) -> Iterator[Up]:
+    """The second start, which the tests share until one of them kills it."""
     up = clone.is_up("--no-demo")
     yield up
     if up.process.poll() is None:
         up.interrupt()
 
 
-def running_box(api: Api) -> dict[str, Any]:
+@contextmanager
+def running_box(api: Api) -> Iterator[dict[str, Any]]:
     box = persistently(lambda: api.post("/api/v1/boxes", {"wait": 20}))
-    return eventually(
-        lambda: _if(api.get(f"/api/v1/boxes/{box['id']}"), "state", ("ready", "idle", "running"))
-    )
+    try:
+        yield eventually(
+            lambda: _if(api.get(f"/api/v1/boxes/{box['id']}"), "state", ("ready", "idle", "running"))
+        )
+    finally:
+        persistently(lambda: api.post(f"/api/v1/boxes/{box['id']}/stop"))
 
 
 def started_run(api: Api, box: dict[str, Any], command: str = COMMAND) -> dict[str, Any]:
@@ -123,23 +128,6 @@ def test_whatever_is_killed_the_run_ends_with_its_whole_output(clone: Clone, up:
         assert set(clone.pids()) == set(PARTS)
 
 
-def test_a_killed_start_is_taken_over_and_its_run_ends_well(clone: Clone, up: Up) -> None:
-    with running_box(clone.api(up)) as box:
-        run = started_run(clone.api(up), box)
-        before = clone.pids()
-
-        kill(up.process.pid)
-        up.process.wait()
-        second = clone.is_up("--no-demo")
-
-        ending = ended(clone.api(second), run)
-        assert (ending["state"], ending["exit_status"]) == ("completed", 0)
-        assert output(clone.api(second), run) == WHOLE_OUTPUT
-        assert not set(before.values()) & set(command_lines())
-    assert second.interrupt() == 0
-    assert clone.processes() == {}
-
-
 def test_no_secret_is_where_others_can_read_it(clone: Clone, up: Up) -> None:
     api = clone.api(up)
     with running_box(api) as box:
@@ -199,6 +187,23 @@ def test_a_port_that_must_be_used_and_is_taken_ends_the_start(clone: Clone, up: 
 
     assert second.process.wait(PATIENCE_SECONDS) == 1
     assert second.said().splitlines()[-1].startswith(f"bin/up: Port {port[1]}")
+
+
+def test_a_killed_start_is_taken_over_and_its_run_ends_well(clone: Clone, up: Up) -> None:
+    with running_box(clone.api(up)) as box:
+        run = started_run(clone.api(up), box)
+        before = clone.pids()
+
+        kill(up.process.pid)
+        up.process.wait()
+        second = clone.is_up("--no-demo")
+
+        ending = ended(clone.api(second), run)
+        assert (ending["state"], ending["exit_status"]) == ("completed", 0)
+        assert output(clone.api(second), run) == WHOLE_OUTPUT
+        assert not set(before.values()) & set(command_lines())
+    assert second.interrupt() == 0
+    assert clone.processes() == {}
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")

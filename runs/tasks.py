@@ -1,21 +1,13 @@
-"""Entry points for scheduled tasks; a second delivery at the same time does no harm."""
+"""Entry point of the scheduled task; a second delivery at the same time does no harm."""
 
 from __future__ import annotations
 
 import structlog
 
 from boxes.conf import box_api
-from runs import pump, retention, services
+from runs import retention
 
 log = structlog.get_logger(__name__)
-
-
-def drive_runs() -> None:
-    """Make due what nobody drives, and give every due run one step: without a worker runs are slower, not stuck."""
-    services.recover()
-    counts = pump.run_once()
-    if counts.claimed:
-        log.info("runs_driven", claimed=counts.claimed, settled=counts.settled, failed=counts.failed)
 
 
 def prune_logs() -> None:

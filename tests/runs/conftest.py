@@ -17,6 +17,8 @@ from conversations.models import Conversation
 from conversations.services import ensure_conversation
 from runs.models import Run
 from runs.services import start_run
+from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
+from tests.fakes.provider import FakeProvider
 from tests.localbox.server import LocalboxServer
 
 
@@ -74,6 +76,25 @@ def start(box: Box) -> Callable[..., Run]:
         return start_run(on.conversation_id, on.pk, principal, command, key or str(uuid.uuid4()))
 
     return begin
+
+
+@pytest.fixture
+def fake_box(provider: FakeProvider, conversation: Conversation) -> Box:  # noqa: F811 - it is the fixture
+    """A box at the fake provider, which really runs commands, and its row."""
+    provider.execute_commands()
+    made = provider.add_box()
+    return Box.objects.create(conversation=conversation, box_id=made.id, state="ready", setup_status="done")
+
+
+@pytest.fixture
+def begin(fake_box: Box) -> Callable[..., Run]:
+    """`begin(command)` admits a run on the test's box at the fake provider."""
+
+    def admit(command: str, key: str | None = None, principal: dict[str, Any] | None = None) -> Run:
+        principal = principal or {"type": "user", "id": "tester"}
+        return start_run(fake_box.conversation_id, fake_box.pk, principal, command, key or str(uuid.uuid4()))
+
+    return admit
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.caller import token_of, user_of
 from accounts.models import ApiToken
 from accounts.permissions import InsufficientScope
 from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, TokenSerializer
@@ -31,7 +32,8 @@ class Tokens(OwnedList):
     write_scope = "read"  # a token may hand out no more than it has itself: checked below
 
     def rows(self) -> QuerySet[ApiToken]:
-        return ApiToken.objects.filter(user=self.request.user.pk)
+        mine: QuerySet[ApiToken] = ApiToken.objects.filter(user=self.request.user.pk)
+        return mine
 
     @extend_schema(
         summary="Create a token",
@@ -42,10 +44,10 @@ class Tokens(OwnedList):
     def post(self, request: Request) -> Response:
         wanted = CreateTokenSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        beyond = set(wanted.validated_data["scopes"]) - scopes_of(request.auth)
+        beyond = set(wanted.validated_data["scopes"]) - scopes_of(token_of(request))
         if beyond:
             raise InsufficientScope(detail=f"this token cannot give the scopes {', '.join(sorted(beyond))}")
-        token, plaintext = create_token(request.user, **wanted.validated_data)
+        token, plaintext = create_token(user_of(request), **wanted.validated_data)
         token.token = plaintext
         return Response(CreatedTokenSerializer(token).data, status=201)
 

@@ -47,7 +47,7 @@ class BearerTokenAuthentication(BaseAuthentication):
             raise InvalidApiToken
         digest = hash_token(plaintext)
         now = database_now()
-        token = (
+        token: ApiToken | None = (
             ApiToken.objects.select_related("user")
             .filter(digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH], revoked_at=None)
             .filter(Q(expiry=None) | Q(expiry__gt=now), user__is_active=True)

@@ -103,14 +103,14 @@ def _take(user: User, route: str, key_digest: bytes, body_digest: bytes) -> Idem
     )
     for ticket in taken:
         return ticket
-    ticket = IdempotencyKey.objects.filter(user=user, route=route, key_digest=key_digest).first()
-    if ticket is None:  # given back between the two statements
+    known = IdempotencyKey.objects.filter(user=user, route=route, key_digest=key_digest).first()
+    if known is None:  # given back between the two statements
         return _take(user, route, key_digest, body_digest)
-    if bytes(ticket.body_digest) != body_digest:
+    if bytes(known.body_digest) != body_digest:
         raise IdempotencyConflict
-    if ticket.status is None:
+    if known.status is None:
         raise IdempotencyInProgress
-    return ticket
+    return known
 
 
 def _digest(value: Any) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -13,7 +14,7 @@ from knox.models import AbstractAuthToken
 from accounts.scopes import Scope
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names the tokens' relation
     """A person with an account: staff who sign in with a password, or an owner known by a GitHub identity.
 
     Never deleted, since the ledger refers to it: deleting sets `deleted_at`, blanks what is personal and revokes tokens.
@@ -38,12 +39,12 @@ class User(AbstractUser):
             ),
         ]
 
-    def save(self, *args: object, **kwargs: object) -> None:
+    def save(self, *args: Any, **kwargs: Any) -> None:
         self.slug = self.slug or (self.github_login or self.username).lower()[:64]
-        super().save(*args, **kwargs)  # type: ignore[arg-type]
+        super().save(*args, **kwargs)
 
 
-class ApiToken(AbstractAuthToken):  # type: ignore[misc]
+class ApiToken(AbstractAuthToken):
     """A bearer token of a user. Only its digest is stored; expired and revoked ones are kept for the record."""
 
     id = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)

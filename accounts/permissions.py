@@ -8,6 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from accounts.authentication import InvalidApiToken
+from accounts.caller import token_of
 from accounts.scopes import Scope
 from accounts.services import scopes_of
 from base.errors import CodedError
@@ -38,7 +39,7 @@ class HasScope(BasePermission):
         if not (request.user and request.user.is_authenticated):
             raise InvalidApiToken
         needed = scope_needed(view, request.method or "GET")
-        if needed not in scopes_of(request.auth):
+        if needed not in scopes_of(token_of(request)):
             raise InsufficientScope(detail=f"this call needs a token with the scope {needed}")
         if getattr(view, "staff_only", False) and not request.user.is_staff:
             raise StaffOnly

@@ -35,7 +35,8 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 class CreatedTokenSerializer(TokenSerializer):
     token = serializers.CharField(read_only=True, help_text="The plaintext; it is shown in this answer only.")
 
-    class Meta(TokenSerializer.Meta):
+    class Meta:
+        model = ApiToken
         fields = (*TokenSerializer.Meta.fields, "token")
         read_only_fields = fields
 

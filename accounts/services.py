@@ -75,7 +75,7 @@ def create_token(
 
 def revoke_token(token: ApiToken) -> bool:
     """End a token now. Returns False if it was revoked before."""
-    return ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=database_now()) == 1
+    return bool(ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=database_now()))
 
 
 def delete_user(user: User) -> None:

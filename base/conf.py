@@ -42,12 +42,12 @@ def setting(
 ) -> T:
     """A dataclass field read from the environment variable `variable`. Bounds are inclusive."""
     declaration = Declaration(variable, meaning, minimum, maximum, choices, secret)
-    field = (
+    field: T = (
         dataclasses.field(default_factory=lambda: default, metadata={"setting": declaration})
         if isinstance(default, list | tuple)
         else dataclasses.field(default=default, metadata={"setting": declaration})
     )
-    return cast(T, field)
+    return field
 
 
 def declarations(settings_class: type) -> dict[str, Declaration]:

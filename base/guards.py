@@ -8,7 +8,7 @@ import pgtrigger
 from django.db import models
 
 
-class Immutable(pgtrigger.Trigger):  # type: ignore[misc]
+class Immutable(pgtrigger.Trigger):
     """These columns never change, whatever else an UPDATE does."""
 
     when = pgtrigger.Before
@@ -34,7 +34,7 @@ class WriteOnce(Immutable):
         return f"if {changed} then raise exception '{self.message}'; end if; return new;"
 
 
-class Moves(pgtrigger.Trigger):  # type: ignore[misc]
+class Moves(pgtrigger.Trigger):
     """A state changes only along the allowed moves; a row may be inserted in any state."""
 
     when = pgtrigger.Before
@@ -56,7 +56,7 @@ class Moves(pgtrigger.Trigger):  # type: ignore[misc]
         )
 
 
-class Frozen(pgtrigger.Trigger):  # type: ignore[misc]
+class Frozen(pgtrigger.Trigger):
     """Once a row is in one of these states, these columns never change."""
 
     when = pgtrigger.Before

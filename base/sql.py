@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import DateTimeField, Func
 from django.db.models.functions import Length
+from psycopg.types.json import Jsonb
 
 
 class OctetLength(Length):
@@ -17,3 +20,8 @@ class ClockTimestamp(Func):
 
     template = "clock_timestamp()"
     output_field = DateTimeField()
+
+
+def as_json(value: Any) -> Any:
+    """A parameter for a jsonb column; the stubs of cursors do not know the driver's wrapper."""
+    return Jsonb(value)

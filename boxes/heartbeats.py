@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connection
-from psycopg.types.json import Jsonb
 
+from base.sql import as_json
 from boxes.models import ProcessHeartbeat
 
 
@@ -16,7 +16,7 @@ def stamp(name: str, details: dict[str, Any] | None = None) -> None:
         cursor.execute(
             "insert into process_heartbeats (name, stamped_at, details) values (%s, clock_timestamp(), %s)"
             " on conflict (name) do update set stamped_at = excluded.stamped_at, details = excluded.details",
-            [name, Jsonb(details or {})],
+            [name, as_json(details or {})],
         )
 
 

@@ -55,7 +55,7 @@ class BoxSerializer(serializers.ModelSerializer[Box]):
 
 class CreateBoxSerializer(StrictSerializer):
     conversation = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
-    label = serializers.CharField(
+    label = serializers.CharField(  # type: ignore[assignment]  # a field of the body, not the serializer's label
         required=False, allow_null=True, default=None, help_text="Default: the next box-N."
     )
     budgeted = serializers.BooleanField(

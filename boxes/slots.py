@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from psycopg.types.json import Jsonb
 
 from base import leases
 from base.errors import CodedError
 from base.pump import Holder
+from base.sql import as_json
 from boxes.models import ScheduleSlot
 
 FIRST_RETRY_MS = 5_000
@@ -81,7 +81,7 @@ def finish(claimed: ClaimedSlot, outcome: dict[str, Any], *, failed: bool) -> bo
             where slot.name = %(name)s and slot.generation = %(generation)s and slot.lease_expires_at is not null
             """,  # noqa: S608 - the fragment is a constant of ours
             {
-                "outcome": Jsonb(outcome),
+                "outcome": as_json(outcome),
                 "failed": failed,
                 "longest": LONGEST_RETRY_MS,
                 "first": FIRST_RETRY_MS,
@@ -89,7 +89,7 @@ def finish(claimed: ClaimedSlot, outcome: dict[str, Any], *, failed: bool) -> bo
                 "generation": claimed.generation,
             },
         )
-        return cursor.rowcount == 1
+        return bool(cursor.rowcount == 1)
 
 
 def run_if_due(name: str, holder: Holder, work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:

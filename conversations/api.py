@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.caller import user_of
 from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
 from conversations.models import Conversation, Message
@@ -34,13 +35,13 @@ class Conversations(OwnedList):
         responses={201: ConversationSerializer},
     )
     def post(self, request: Request) -> Response:
-        return Response(ConversationSerializer(ensure_conversation(request.user)).data, status=201)
+        return Response(ConversationSerializer(ensure_conversation(user_of(request))).data, status=201)
 
 
 class ConversationDetail(APIView):
     @extend_schema(summary="One conversation", responses={200: ConversationSerializer, 404: ErrorAnswer})
     def get(self, request: Request, conversation_id: UUID) -> Response:
-        return Response(ConversationSerializer(conversation_of(request.user, conversation_id)).data)
+        return Response(ConversationSerializer(conversation_of(user_of(request), conversation_id)).data)
 
     @extend_schema(
         summary="Delete a conversation",
@@ -48,7 +49,7 @@ class ConversationDetail(APIView):
         responses={204: None, 404: ErrorAnswer},
     )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
-        delete_conversation(conversation_of(request.user, conversation_id))
+        delete_conversation(conversation_of(user_of(request), conversation_id))
         return Response(status=204)
 
 
@@ -61,7 +62,7 @@ class Messages(OwnedList):
 
     def rows(self) -> QuerySet[Message]:
         return Message.objects.filter(
-            conversation=conversation_of(self.request.user, self.kwargs["conversation_id"])
+            conversation=conversation_of(user_of(self.request), self.kwargs["conversation_id"])
         )
 
     @extend_schema(
@@ -73,6 +74,6 @@ class Messages(OwnedList):
         wanted = CreateMessageSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         message = add_user_message(
-            conversation_of(request.user, conversation_id), wanted.validated_data["content"]
+            conversation_of(user_of(request), conversation_id), wanted.validated_data["content"]
         )
         return Response(MessageSerializer(message).data, status=201)

@@ -9,9 +9,10 @@ from django.http import HttpRequest
 from pghistory.middleware import HistoryMiddleware as BaseHistoryMiddleware
 
 
-class HistoryMiddleware(BaseHistoryMiddleware):  # type: ignore[misc]
+class HistoryMiddleware(BaseHistoryMiddleware):
     """Every history row written during a request carries its actor, its address and its request id."""
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         request_id = structlog.contextvars.get_contextvars().get("request_id")
-        return super().get_context(request) | {"request_id": request_id}
+        context: dict[str, Any] = super().get_context(request)
+        return context | {"request_id": request_id}

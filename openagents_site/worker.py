@@ -18,6 +18,7 @@ from django.db import connection
 from base import hooks, leases, notify
 from base.pump import Driver, Holder, Pump
 from boxes import heartbeats, slots
+from boxes.models import ScheduleSlot
 
 log = structlog.get_logger(__name__)
 LEASE_SECONDS = 30
@@ -105,7 +106,7 @@ class Worker:
             log.info("pass_finished", name=work.name, **outcome)
 
     def _report_if_late(self, work: PeriodicWork) -> None:
-        slot = slots.ScheduleSlot.objects.filter(name=work.name).only("interval_ms", "failures").first()
+        slot = ScheduleSlot.objects.filter(name=work.name).only("interval_ms", "failures").first()
         due_in = slots.seconds_until_due(work.name)
         if slot is None or due_in is None or slot.failures:
             return

@@ -124,8 +124,6 @@ def _of_framework(error: exceptions.APIException) -> Response:
     if code == "invalid_api_token":
         response.status_code = 401
         response["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, exceptions.Throttled) and error.wait:
-        response["Retry-After"] = str(int(error.wait) + 1)
     return response
 
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import idempotency, rates
+from accounts.caller import user_of
 from accounts.idempotency import Answer
 from base import wakeups
 from base.api.parameters import all_owners
@@ -42,7 +43,7 @@ def show(box: Box) -> dict[str, Any]:
 
 def visible_to(request: Request) -> QuerySet[Box]:
     """The boxes that the caller may see."""
-    return Box.objects.all() if all_owners(request) else selectors.of_user(request.user)
+    return Box.objects.all() if all_owners(request) else selectors.of_user(user_of(request))
 
 
 def find_box(request: Request, ref: str) -> Box:
@@ -87,7 +88,7 @@ class Boxes(OwnedList):
         wanted.is_valid(raise_exception=True)
         key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
         answer = idempotency.once(
-            request.user,
+            user_of(request),
             "POST /boxes",
             key,
             request.data,
@@ -97,7 +98,7 @@ class Boxes(OwnedList):
 
 
 def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
-    conversation = conversation_of(request.user, wanted.get("conversation"))
+    conversation = conversation_of(user_of(request), wanted.get("conversation"))
     box = services.create_box(
         conversation.id, label=wanted["label"], budgeted=wanted["budgeted"], create_key=f"api-{ticket}"
     )
@@ -178,4 +179,4 @@ class ForgetBox(APIView):
         box = selectors.matching(Box.objects.all(), ref)
         if box is None:
             raise BoxNotFound
-        return Response(show(services.forget_box(box, by=request.user)))
+        return Response(show(services.forget_box(box, by=user_of(request))))

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import idempotency, rates
+from accounts.caller import user_of
 from accounts.idempotency import Answer
 from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
@@ -126,13 +127,17 @@ class Fanouts(OwnedList):
         wanted.is_valid(raise_exception=True)
         key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
         answer = idempotency.once(
-            request.user, "POST /fanouts", key, request.data, lambda _: _plan(request, wanted.validated_data)
+            user_of(request),
+            "POST /fanouts",
+            key,
+            request.data,
+            lambda _: _plan(request, wanted.validated_data),
         )
         return Response(answer.body, status=answer.status)
 
 
 def _plan(request: Request, wanted: dict[str, Any]) -> Answer:
-    conversation = conversation_of(request.user, wanted.get("conversation"))
+    conversation = conversation_of(user_of(request), wanted.get("conversation"))
     principal = {"type": "user", "id": str(request.user.pk)}
     plan = fanout.admit(
         conversation.id, principal, wanted["count"], labels=wanted["labels"], budgeted=wanted["budgeted"]

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.caller import user_of
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import ErrorAnswer
 from base.api.serializers import StrictSerializer
@@ -41,7 +42,9 @@ class LeakSerializer(serializers.ModelSerializer[ReconciliationEvent]):
 
 class AdoptSerializer(StrictSerializer):
     conversation = serializers.UUIDField(help_text="Whose box it becomes.")
-    label = serializers.CharField(required=False, allow_null=True, default=None)
+    label = serializers.CharField(  # type: ignore[assignment]  # a field of the body
+        required=False, allow_null=True, default=None
+    )
 
 
 class LeakFilter(django_filters.FilterSet):
@@ -83,7 +86,7 @@ class StopLeak(APIView):
         responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
     )
     def post(self, request: Request, leak_id: UUID) -> Response:
-        return Response(LeakSerializer(leaks.stop_leak(leaks.find_leak(leak_id), by=request.user)).data)
+        return Response(LeakSerializer(leaks.stop_leak(leaks.find_leak(leak_id), by=user_of(request))).data)
 
 
 class AdoptLeak(APIView):
@@ -100,7 +103,7 @@ class AdoptLeak(APIView):
         adopted = leaks.adopt_leak(
             leaks.find_leak(leak_id),
             wanted.validated_data["conversation"],
-            by=request.user,
+            by=user_of(request),
             label=wanted.validated_data["label"],
         )
         return Response(LeakSerializer(adopted).data)
@@ -115,4 +118,6 @@ class DismissLeak(APIView):
         responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
     )
     def post(self, request: Request, leak_id: UUID) -> Response:
-        return Response(LeakSerializer(leaks.dismiss_leak(leaks.find_leak(leak_id), by=request.user)).data)
+        return Response(
+            LeakSerializer(leaks.dismiss_leak(leaks.find_leak(leak_id), by=user_of(request))).data
+        )

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.caller import user_of
 from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
 from boxes import usage
@@ -62,7 +63,7 @@ def _boxes(request: Request) -> QuerySet[Box]:
     conversation = request.query_params.get("conversation", "")
     if conversation:
         checked = serializers.UUIDField().run_validation(conversation)
-        return Box.objects.filter(conversation=conversation_of(request.user, checked))
+        return Box.objects.filter(conversation=conversation_of(user_of(request), checked))
     if all_owners(request):
         return Box.objects.all()
     return Box.objects.filter(conversation__visitor__user=request.user.pk)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q
@@ -55,7 +55,7 @@ def rows_of(boxes: Sequence[Box]) -> list[Row]:
     return [_row(box, idle) for box in boxes]
 
 
-def _row(box: Box, idle: dict[UUID, object]) -> Row:
+def _row(box: Box, idle: dict[UUID, datetime | None]) -> Row:
     return Row(
         pk=box.pk,
         box_id=box.box_id,
@@ -69,7 +69,7 @@ def _row(box: Box, idle: dict[UUID, object]) -> Row:
         next_settlement_at=box.next_settlement_at,
         next_reconciliation_at=box.next_reconciliation_at,
         reconciliation_failures=box.reconciliation_failures,
-        idle_since=idle[box.pk],  # type: ignore[arg-type]
+        idle_since=idle[box.pk],
         is_ours_to_mark=box.create_key is not None and box.marked_at is None,
     )
 

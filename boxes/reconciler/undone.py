@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import connection
 
@@ -68,9 +69,9 @@ def note_stopped_again(row: Box) -> None:
         )
 
 
-def _set(expression: str, ids: list[object]) -> None:
+def _set(expression: str, ids: Sequence[UUID]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"update conversation_boxes set undone_sightings = {expression} where id = any(%s)",  # noqa: S608
-            [ids],
+            [list(ids)],
         )

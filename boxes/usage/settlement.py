@@ -93,9 +93,9 @@ class SettlementDriver:
                 update conversation_boxes box set {leases.take("box")}
                 from due where box.id = due.id
                 returning box.id, box.box_id, box.generation, box.settlement_attempts,
-                          box.stopped_at < clock_timestamp() - %s
+                          box.stopped_at < clock_timestamp() - make_interval(secs => %s)
                 """,  # noqa: S608 - constants of ours
-                [limit, holder.owner, holder.lease_seconds, GIVE_UP_AFTER],
+                [limit, holder.owner, holder.lease_seconds, GIVE_UP_AFTER.total_seconds()],
             )
             return [Task(*row) for row in cursor.fetchall()]
 

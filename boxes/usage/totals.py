@@ -63,17 +63,17 @@ def totals(boxes: QuerySet[Box]) -> Totals:
 
 def grouped(boxes: QuerySet[Box], grouping: Grouping) -> list[Group]:
     """The totals of these boxes by day, box or owner; newest day first, else the costliest first."""
-    keys = {
+    choices: dict[Grouping, dict[str, Any]] = {
         Grouping.DAY: {"key": TruncDate("created_at"), "name": TruncDate("created_at")},
         Grouping.BOX: {"key": F("id"), "name": F("label")},
         Grouping.OWNER: {
             "key": F("conversation__visitor__user_id"),
             "name": F("conversation__visitor__user__username"),
         },
-    }[grouping]
+    }
     order = ["-key"] if grouping is Grouping.DAY else ["-cost", "key"]
-    rows = boxes.order_by().values(**keys).annotate(**_SUMS).order_by(*order)
-    return [_group(row) for row in rows]
+    rows = boxes.order_by().values(**choices[grouping]).annotate(**_SUMS).order_by(*order)
+    return [_group(dict(row)) for row in rows]
 
 
 def _group(row: dict[str, Any]) -> Group:

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.caller import token_of, user_of
 from accounts.scopes import Scope
 from accounts.serializers import UserSerializer
 from accounts.services import scopes_of
@@ -43,8 +44,8 @@ class Me(APIView):
         limits = box_api()
         answer = {
             "user": request.user,
-            "scopes": [scope for scope in Scope.values if scope in scopes_of(request.auth)],
-            "conversation": ensure_conversation(request.user).id,
+            "scopes": [scope for scope in Scope.values if scope in scopes_of(token_of(request))],
+            "conversation": ensure_conversation(user_of(request)).id,
             "limits": {name: getattr(limits, name) for name in LIMITS},
         }
         return Response(MeSerializer(answer).data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.core.management import call_command
@@ -25,13 +26,11 @@ def error_of(response) -> str:
 
 def addresses() -> list[str]:
     patterns = get_resolver("openagents_site.api.urls").url_patterns
+    named = [str(pattern.pattern) for pattern in patterns if pattern.name != "missing"]
     some = "00000000-0000-0000-0000-000000000000"
     return [
-        f"{API}/" + str(pattern.pattern).replace("<uuid:run_id>", some).replace("<str:ref>", "none")
-        .replace("<uuid:token_id>", some).replace("<uuid:conversation_id>", some)
-        for pattern in patterns
-        if pattern.name != "missing"
-    ]  # fmt: skip
+        f"{API}/" + re.sub(r"<uuid:\w+>", some, re.sub(r"<str:\w+>", "none", address)) for address in named
+    ]
 
 
 @pytest.mark.parametrize(

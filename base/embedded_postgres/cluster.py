@@ -234,9 +234,8 @@ class Cluster:
         binaries, version = usable_by(account, self.binaries, self.layout.folder)
         ensure_data(self.layout, account, binaries, version)
         postmaster.remove_stale_pid_file(self.layout)
-        ctypes.CDLL(None).prctl(
-            PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
-        )  # orphans of a killed server come to us, to be reaped
+        # Orphans of a killed server come to us, to be reaped.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         server = self._launch(account, binaries)
         try:
             server.wait_until_ready(max(deadline - time.monotonic(), 1.0))

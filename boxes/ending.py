@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pghistory
 import structlog
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
 from accounts.models import User
 from base import hooks, notify
@@ -71,10 +71,21 @@ def write_end(
         cursor.execute(_END, values)
         ended = bool(cursor.rowcount == 1)
     if ended:
-        hooks.box_stopped(box.pk)
+        _tell_stopped(box.pk)
         notify.notify(notify.CHANGED, f"box:{box.pk}")
         log.info("box_stopped", box=str(box.pk), state=str(state), reason=str(reason))
     return ended
+
+
+def _tell_stopped(pk: UUID) -> None:
+    """A reporter that breaks the database's transaction must not undo the stop of a box that the provider has stopped."""
+    try:
+        with transaction.atomic():
+            hooks.box_stopped(pk)
+    except (OperationalError, InterfaceError):
+        raise
+    except DatabaseError:
+        log.exception("box_stopped_hook_failed", box=str(pk))
 
 
 def promote_waiting() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from boxes import budgets, fanout, heartbeats
-
-HEARTBEATS_KEPT_DAYS = 7
+from boxes import budgets, fanout, retention
 
 
 def promote_fanouts() -> None:
@@ -18,6 +16,5 @@ def enforce_budgets() -> None:
 
 
 def prune() -> None:
-    """Drop signs of life and notices that nobody needs any more. Every day."""
-    heartbeats.forget(HEARTBEATS_KEPT_DAYS)
-    budgets.forget_notices()
+    """Drop what nobody needs any more. Every day."""
+    retention.prune()

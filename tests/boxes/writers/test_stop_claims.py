@@ -130,6 +130,17 @@ def test_a_stopped_box_is_told_once_in_its_transaction(box: Box, monkeypatch: py
     assert told == [(box.pk, True)]
 
 
+def test_a_reporter_that_fails_does_not_undo_the_stop(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(pk: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("select 1 / 0")
+
+    monkeypatch.setattr(hooks.box_stopped, "_callables", [broken])
+
+    assert stopping.complete_stop(box, StopReason.USER_REQUESTED, answer(), by_pass=False)
+    assert again(box).stop_reason == "user_requested"
+
+
 def test_a_failed_stop_gives_the_claim_back(box: Box) -> None:
     stopping.claim_stop(box, StopReason.USER_REQUESTED)
 

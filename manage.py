@@ -4,8 +4,31 @@
 import os
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
+from django.db import OperationalError
+
+from base.embedded_postgres import explain
+from base.errors import CodedError
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command. What an operator can mend is one sentence, not a trace."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
+    try:
+        execute_from_command_line(arguments)
+    except OperationalError as error:
+        sentence = explain(error)
+        if sentence is None:
+            raise
+        print(f"manage.py: {sentence}", file=sys.stderr)
+        return 1
+    except (ImproperlyConfigured, CodedError) as error:
+        sentence = error.detail if isinstance(error, CodedError) else str(error)
+        print(f"manage.py: {sentence}", file=sys.stderr)
+        return 1
+    return 0
+
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
-    execute_from_command_line(sys.argv)
+    sys.exit(main(sys.argv))

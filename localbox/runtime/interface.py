@@ -98,7 +98,12 @@ class DetachedStatus:
 
 
 class RuntimeFault(Exception):
-    """A sandbox could not do what was asked. `code` is the provider's own error code for it."""
+    """A sandbox could not do what was asked. `code` is the provider's own error code for it.
+
+    Of a box that is up: `invalid_command` (a zero byte, or no Unicode), `invalid_cwd`, `invalid_path`, `not_found`,
+    `file_too_large`, `box_direct_failed`. Of a runtime: `start_failed`, `invalid_env`, `stop_failed`, `fork_failed`,
+    `remove_failed`, `runtime_unavailable`.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -164,7 +164,7 @@ class DetachedCommand(Command):
         code, by = ending.describe(status)
         end: Header = {"finished_at": time.time(), "exit_code": code, "signal": by, "dropped": self.dropped}
         self.record.update(end)
-        self._records.save(self.number, self.record)
+        self._records.save_end(self.number, self.record)
 
 
 def _start(

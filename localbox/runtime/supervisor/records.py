@@ -17,6 +17,7 @@ class Records:
         self._folder = folder
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._last = max(self._numbers(), default=0)
+        self._unsaved: dict[int, Header] = {}  # ends that found the disk full
 
     def next_id(self) -> int:
         """A number that this box never gave before, also not in an earlier life of the supervisor."""
@@ -30,8 +31,17 @@ class Records:
             json.dump(record, file)
         os.rename(new, self._path(number))
 
+    def save_end(self, number: int, record: Header) -> None:
+        """Like `save`; where the disk is full, the end is at least not forgotten while the supervisor lives."""
+        try:
+            self.save(number, record)
+        except OSError:
+            self._unsaved[number] = record
+
     def load(self, number: int) -> Header | None:
         """The record, or None for a number that was never given or whose command never started."""
+        if number in self._unsaved:
+            return self._unsaved[number]
         try:
             with open(self._path(number), encoding="utf-8") as file:
                 record = json.load(file)

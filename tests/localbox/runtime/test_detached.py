@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 from localbox.runtime.interface import Limits
 from localbox.runtime.supervisor import processes
+from localbox.runtime.supervisor.records import Records
 
 from .rig import Box, Rig, call, memory_kib, running, wait_until
 
@@ -164,6 +166,41 @@ def test_it_reports_a_box_that_has_no_room_for_logs(box: Box) -> None:
 
     assert box.refusal(box.handle.start_detached("true", cwd=None)) == "box_direct_failed"
     assert box.output("echo fine") == "fine"
+
+
+DISPATCH = """set -eu
+umask 077
+mkdir -p .openagents/box-runs
+mkdir .openagents/box-runs/r1 || { echo OPENAGENTS_RUN_EXISTS; exit 73; }
+cd .openagents/box-runs/r1
+echo 'Zm9yIGkgaW4gMSAyIDM7IGRvIGVjaG8gbGluZSAkaTsgc2xlZXAgMC4xOyBkb25lOyBleGl0IDU=' | base64 -d > script.sh
+: > output.log
+setsid sh -c 'sh script.sh; code=$?; echo $code > exit-code; exit $code' < /dev/null > output.log 2>&1 &
+echo $! > pid
+cat pid
+"""
+
+
+def test_it_carries_a_run_that_a_synchronous_command_detached(box: Box) -> None:
+    pid = box.output(DISPATCH).splitlines()[-1]
+    assert box.run(f"kill -0 {pid}").exit_code == 0
+    assert box.run(DISPATCH).exit_code == 73
+
+    wait_until(lambda: box.run("test -e .openagents/box-runs/r1/exit-code").exit_code == 0)
+
+    poll = "cd .openagents/box-runs/r1; wc -c < output.log; tail -c +8 output.log | base64; cat exit-code"
+    assert box.output(poll).split() == ["21", "bGluZSAyCmxpbmUgMwo=", "5"]
+    wait_until(lambda: box.run(f"kill -0 {pid}").exit_code == 1)
+
+
+def test_it_tells_an_end_that_it_could_not_write_down(tmp_path: Path) -> None:
+    records = Records(str(tmp_path / "records"))
+    number = records.next_id()
+    (tmp_path / "records" / f"{number}.json.new").mkdir()
+
+    records.save_end(number, {"exit_code": 3})
+
+    assert records.load(number) == {"exit_code": 3}
 
 
 def test_it_leaves_no_zombies(box: Box) -> None:

@@ -71,7 +71,7 @@ class CreateBoxSerializer(StrictSerializer):
 
 
 class ExtendBoxSerializer(StrictSerializer):
-    seconds = serializers.IntegerField(min_value=1, help_text="How much longer, from now.")
+    seconds = serializers.IntegerField(min_value=1, help_text="How much longer than now planned.")
 
 
 class CommandSerializer(StrictSerializer):

@@ -32,6 +32,9 @@ DRIVER = "provisioning"
 STOP_CLAIMED = declare("boxes.stop.claimed", "the stop is claimed, the provider is not asked yet")
 STOP_CALLED = declare("boxes.stop.called", "the provider has taken the stop, the row does not say so yet")
 
+STANDING = frozenset({StopReason.OWNER_DELETED, StopReason.BUDGET_REACHED})
+"""Reasons of the product itself, which hold until the box is stopped; a person's wish is theirs to repeat."""
+
 Claim = Literal["claimed", "in_flight", "already_stopped"]
 
 
@@ -114,12 +117,17 @@ def claim_stop(box: Box, reason: StopReason) -> Claim:
 
 
 def ask_stop(box: Box, reason: StopReason) -> bool:
-    """Have the worker stop a box, now and until it succeeds. False if it is stopped or being stopped already."""
+    """Have the worker stop a box, now and until it succeeds. False if it is stopped or being stopped already.
+
+    For a reason that stands (see `STANDING`) a stop in flight elsewhere that fails is not given up either.
+    """
     if box.box_id is None and _end_unasked(box, reason):
         return True
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, {"id": box.pk, "reason": reason, "seconds": CLAIM_SECONDS, "due_in": 0})
         asked = bool(cursor.rowcount == 1)
+        if not asked and reason in STANDING:
+            cursor.execute(_INSIST, {"id": box.pk, "reason": reason})
     if asked:
         notify.notify(notify.DUE, DRIVER)
         log.info("stop_asked", box=str(box.pk), reason=str(reason))
@@ -130,7 +138,9 @@ def ask_stop(box: Box, reason: StopReason) -> bool:
 # for the worker when the claim has aged. A row without an id stays in those hands.
 _CLAIM = """
     update conversation_boxes set
-        stop_requested_at = clock_timestamp(), stop_requested_reason = %(reason)s,
+        stop_requested_at = clock_timestamp(),
+        stop_requested_reason = case when stop_requested_reason in ('owner_deleted', 'budget_reached')
+                                     then stop_requested_reason else %(reason)s end,
         next_provision_at = case when box_id is null then coalesce(next_provision_at, clock_timestamp())
                                  else clock_timestamp() + make_interval(secs => %(due_in)s) end,
         generation = case when box_id is null then generation else generation + 1 end,
@@ -143,11 +153,17 @@ _CLAIM = """
 """
 
 
+_INSIST = """
+    update conversation_boxes set stop_requested_reason = %(reason)s
+    where id = %(id)s and stopped_at is null and stop_requested_at is not null
+"""
+
+
 def release_stop(box: Box, error: ProviderError) -> bool:
     """Give back the claim that `claim_stop` noted on `box`, after a stop that failed with `error`.
 
     Nothing is written if the row was stopped or the claim was taken over meanwhile (False). A creation that the claim
-    interrupted goes on.
+    interrupted goes on. A stop that was asked for with a standing reason goes to the worker instead.
     """
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE, {"id": box.pk, "claimed_at": box.stop_requested_at})
@@ -158,9 +174,15 @@ def release_stop(box: Box, error: ProviderError) -> bool:
 
 _RELEASE = """
     update conversation_boxes set
-        stop_requested_at = null, stop_requested_reason = null,
-        next_provision_at = case when create_key is not null and (marked_at is null or state in
-            ('init', 'provisioning', 'provisioned', 'cloning')) then clock_timestamp() end
+        stop_requested_at = case when stop_requested_reason in ('owner_deleted', 'budget_reached')
+                                 then stop_requested_at end,
+        stop_requested_reason = case when stop_requested_reason in ('owner_deleted', 'budget_reached')
+                                     then stop_requested_reason end,
+        next_provision_at = case
+            when stop_requested_reason in ('owner_deleted', 'budget_reached')
+                then clock_timestamp() + interval '5 seconds'
+            when create_key is not null and (marked_at is null or state in
+                ('init', 'provisioning', 'provisioned', 'cloning')) then clock_timestamp() end
     where id = %(id)s and stopped_at is null and stop_requested_at = %(claimed_at)s
 """
 

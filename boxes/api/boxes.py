@@ -133,7 +133,7 @@ class StopBox(APIView):
 class ExtendBox(APIView):
     @extend_schema(
         summary="Let a box live longer",
-        description="Moves `expires_at` to that many seconds from now, at most the maximum lifetime from its creation.",
+        description="Moves `expires_at` that many seconds further, at most to the maximum lifetime from its creation.",
         request=ExtendBoxSerializer,
         responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
     )

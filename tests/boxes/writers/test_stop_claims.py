@@ -151,6 +151,30 @@ def test_a_failed_stop_gives_the_claim_back(box: Box) -> None:
     assert stopping.claim_stop(row, StopReason.TTL_EXPIRED) == "claimed"
 
 
+def test_a_failed_stop_of_a_deleted_owners_box_goes_to_the_worker(box: Box) -> None:
+    stopping.claim_stop(box, StopReason.USER_REQUESTED)
+    assert not stopping.ask_stop(again(box), StopReason.OWNER_DELETED)  # it is being stopped already
+
+    assert stopping.release_stop(box, UNREACHABLE)
+
+    row = again(box)
+    assert row.stop_requested_at is not None
+    assert row.stop_requested_reason == "owner_deleted"
+    assert row.next_provision_at is not None
+    assert row.next_provision_at < database_now() + timedelta(seconds=6)
+
+
+def test_taking_over_a_standing_stop_keeps_its_reason(box: Box) -> None:
+    stopping.ask_stop(box, StopReason.BUDGET_REACHED)
+    age_claim(box, stopping.CLAIM_SECONDS + 5)
+    late = again(box)
+
+    assert stopping.claim_stop(late, StopReason.TTL_EXPIRED) == "claimed"
+    stopping.release_stop(late, UNREACHABLE)
+
+    assert again(box).stop_requested_reason == "budget_reached"
+
+
 def test_a_late_release_does_not_touch_the_claim_of_another(box: Box) -> None:
     stopping.claim_stop(box, StopReason.USER_REQUESTED)
     age_claim(box, stopping.CLAIM_SECONDS + 5)

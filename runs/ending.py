@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import structlog
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 
 from base import hooks, notify
 from runs.log_store import RunLog
@@ -37,7 +39,7 @@ def end(
 
 
 def save(log: RunLog, *, was_terminal: bool) -> None:
-    """Write a locked row and wake whoever watches it. Who asked for the run is told of its end in this transaction."""
+    """Write a locked row. Who asked for the run is told of its end in this transaction; `wake` tells who watches it."""
     run, fields = log.run, _LEASE + _KILL
     if not was_terminal:
         fields = fields + _LIFE
@@ -45,7 +47,6 @@ def save(log: RunLog, *, was_terminal: bool) -> None:
             fields = fields + _OUTPUT
             log.write()
     run.save(update_fields=fields)
-    notify.notify(notify.CHANGED, key_of(run.pk))
     if run.is_terminal and not was_terminal:
         logger.info(
             "run_ended",
@@ -55,6 +56,13 @@ def save(log: RunLog, *, was_terminal: bool) -> None:
             reason=run.failure_reason,
         )
         _tell(run)
+
+
+def wake(run_ids: Sequence[Any]) -> None:
+    """Wake whoever watches these runs, when the transaction commits."""
+    with connection.cursor() as cursor:
+        keys = [key_of(run_id) for run_id in run_ids]
+        cursor.execute("select pg_notify(%s, key) from unnest(%s::text[]) as key", [notify.CHANGED, keys])
 
 
 def _tell(run: Run) -> None:

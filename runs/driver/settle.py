@@ -57,12 +57,16 @@ def settle_undone(tasks: Sequence[Task]) -> None:
 def write_news(judged: Sequence[Judged]) -> None:
     """Write each of these if the task still holds its run: output, changes, end, and a wake for whoever watches it."""
     rows = _locked([task for task, _, _ in judged])
+    written = []
     for task, reply, write in judged:
         run = rows.get(task.id)
         if run is None or run.generation != task.generation or (run.is_terminal and not task.run.is_terminal):
             log.info("run_lease_lost", run=str(task.id), step=reply.seen.step)
             continue
         _apply(run, task, reply, write)
+        written.append(run.pk)
+    if written:
+        ending.wake(written)
     fault_point(WRITTEN)
 
 

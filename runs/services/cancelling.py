@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from accounts.models import User
 from base import notify
 from conversations.models import Conversation
+from runs import ending
 from runs.models import Run
 from runs.services.admission import DRIVER
 from runs.states import ACTIVE
-from runs.watching import key_of
 
 # A poll in flight is overtaken: its lease is taken away and its generation passed, since a poll may wait on the box for
 # seconds. A dispatch in flight is waited for, because its answer tells what there is to kill; whoever settles it finds
@@ -60,6 +60,5 @@ def request_cancellation(ids: list[UUID]) -> int:
         requested = [row[0] for row in cursor.fetchall()]
     if requested:
         notify.notify(notify.DUE, DRIVER)
-        for run_id in requested:
-            notify.notify(notify.CHANGED, key_of(run_id))
+        ending.wake(requested)
     return len(requested)

@@ -34,6 +34,7 @@ def record_poll(run_id: UUID, poll: Mapping[str, Any]) -> Run:
     _take_over(run)
     run.state = RunState.RUNNING
     ending.save(log, was_terminal=False)
+    ending.wake([run.pk])
     return run
 
 
@@ -54,6 +55,7 @@ def finish(run_id: UUID, state: str, exit_status: int | None = None, reason: str
     log = RunLog(run)
     ending.end(log, state, reason, database_now())
     ending.save(log, was_terminal=False)
+    ending.wake([run.pk])
     return run
 
 

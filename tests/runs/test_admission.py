@@ -15,7 +15,7 @@ from boxes.errors import BoxNotFound, BoxNotReady, BoxStopped
 from boxes.models import Box
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
-from runs.errors import IdempotencyConflict, InvalidCommand, InvalidIdempotencyKey, RunInProgress
+from runs.errors import IdempotencyConflict, InvalidCommand, InvalidIdempotencyKey, RunInProgress, RunNotFound
 from runs.models import Run
 from runs.services import finish, get_run, list_runs, start_run
 from runs.services.admission import run_directory
@@ -275,8 +275,6 @@ def test_runs_are_listed_newest_first_in_one_query(
 
 @pytest.mark.django_db
 def test_a_run_of_another_box_or_conversation_is_not_there(begin: Begin, fake_box: Box) -> None:
-    from runs.errors import RunNotFound
-
     run = begin("true")
     other: Conversation = ensure_conversation("somebody else")
     foreign = Box.objects.create(conversation=other, box_id="bx_other", state="ready")

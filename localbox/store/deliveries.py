@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Collection
@@ -57,16 +58,14 @@ def _queue(
     )
 
 
-def due(connection: sqlite3.Connection, now: float, *, besides: Collection[int]) -> list[Delivery]:
-    """Deliveries whose time has come, oldest first, without those under way."""
-    query = "SELECT * FROM deliveries WHERE next_at <= ? ORDER BY next_at LIMIT 1000"
-    found = [Delivery(*record) for record in connection.execute(query, (now,)).fetchall()]
-    return [delivery for delivery in found if delivery.seq not in besides]
-
-
-def next_due(connection: sqlite3.Connection, *, besides: Collection[int]) -> float | None:
-    found = connection.execute("SELECT seq, next_at FROM deliveries ORDER BY next_at LIMIT 1000").fetchall()
-    return next((record["next_at"] for record in found if record["seq"] not in besides), None)
+def waiting(
+    connection: sqlite3.Connection, webhook_id: str, *, besides: Collection[int], limit: int
+) -> list[Delivery]:
+    """The next deliveries of one webhook, due or not, the earliest first, without those under way."""
+    query = "SELECT * FROM deliveries WHERE webhook_id = ? ORDER BY next_at LIMIT ?"
+    found = connection.execute(query, (webhook_id, limit + len(besides))).fetchall()
+    rest = [delivery for delivery in itertools.starmap(Delivery, found) if delivery.seq not in besides]
+    return rest[:limit]
 
 
 def claim(connection: sqlite3.Connection, seq: int, *, again_at: float) -> Delivery | None:

@@ -89,7 +89,7 @@ CREATE TABLE deliveries (                        -- what is still to be delivere
     attempts INTEGER NOT NULL DEFAULT 0,
     next_at REAL NOT NULL
 );
-CREATE INDEX deliveries_due ON deliveries (next_at);
+CREATE INDEX deliveries_waiting ON deliveries (webhook_id, next_at);
 
 CREATE TABLE pulse (only INTEGER PRIMARY KEY CHECK (only = 1), at REAL NOT NULL);  -- when boxes were last seen up
 INSERT INTO pulse VALUES (1, 0);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 
 import h11
 
@@ -20,7 +19,7 @@ from .targets import RefusedTargetError, parse
 
 LONGEST_BACKOFF_SECONDS = 7_200
 FAILED_PASS_SECONDS = 5.0
-AT_ONCE = 4  # requests under way per webhook: one that never answers cannot hold up the others
+AT_ONCE = 4  # requests under way per webhook
 
 
 class Courier:
@@ -40,8 +39,7 @@ class Courier:
         while True:
             self._wake.clear()
             try:
-                self.run_once()
-                pause = self._pause()
+                pause = self.run_once(time.time())
             except Exception:
                 log.exception("courier_pass_failed")
                 pause = FAILED_PASS_SECONDS
@@ -49,30 +47,31 @@ class Courier:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
 
-    def run_once(self) -> int:
-        """Start every delivery that is due and has room; returns how many."""
-        busy = Counter(self._under_way.values())
-        begun = 0
-        for delivery in deliveries.due(self._database.reader, time.time(), besides=self._under_way):
-            if busy[delivery.webhook_id] < AT_ONCE:
-                busy[delivery.webhook_id] += 1
-                self._begin(delivery)
-                begun += 1
-        return begun
+    def run_once(self, now: float) -> float | None:
+        """Start every delivery that is due and has room; returns seconds until the next is, None if none is known.
+
+        What waits only for room needs no time: the end of a delivery wakes the loop.
+        """
+        next_at: float | None = None
+        for webhook in webhooks.every(self._database.reader):
+            room = AT_ONCE - sum(busy == webhook.id for busy in self._under_way.values())
+            for delivery in self._waiting(webhook.id, room):
+                if delivery.next_at <= now:
+                    self._begin(delivery)
+                else:
+                    next_at = min(next_at or delivery.next_at, delivery.next_at)
+        return None if next_at is None else next_at - now
+
+    def _waiting(self, webhook_id: str, room: int) -> list[Delivery]:
+        """Each webhook has its own queue: one that never answers cannot hold up the others."""
+        under_way = [seq for seq, busy in self._under_way.items() if busy == webhook_id]
+        return deliveries.waiting(self._database.reader, webhook_id, besides=under_way, limit=room)
 
     def _begin(self, delivery: Delivery) -> None:
         self._under_way[delivery.seq] = delivery.webhook_id
         task = asyncio.create_task(self._deliver(delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def _pause(self) -> float | None:
-        """Seconds until something is due; None when nothing is, or when what is due waits for one under way."""
-        next_at = deliveries.next_due(self._database.reader, besides=self._under_way)
-        if next_at is None:
-            return None
-        pause = next_at - time.time()
-        return pause if pause > 0 else (None if self._under_way else 0.0)
 
     async def _deliver(self, delivery: Delivery) -> None:
         try:

@@ -25,9 +25,18 @@ from tests.localbox.server import LocalboxServer
 SETTLED = ("ready", "archived", "error")
 
 
-@pytest.fixture(params=sandboxes_here())
-def server(request: pytest.FixtureRequest) -> Iterator[LocalboxServer]:
-    with LocalboxServer(sandbox=request.param) as started:
+in_each_sandbox = pytest.mark.parametrize("sandbox", sandboxes_here())
+
+
+@pytest.fixture
+def sandbox() -> str:
+    """What a server runs boxes in, where a test does not choose."""
+    return "auto"
+
+
+@pytest.fixture
+def server(sandbox: str) -> Iterator[LocalboxServer]:
+    with LocalboxServer(sandbox=sandbox) as started:
         yield started
 
 
@@ -67,6 +76,7 @@ def supervisor_pid(server: LocalboxServer, box_id: str) -> int:
         return int(found.fetchone()[0])
 
 
+@in_each_sandbox
 def test_a_running_command_outlives_a_killed_provider(server: LocalboxServer, api: BoxApi) -> None:
     box = ready_box(api)
     run(api, box.id, "mkfifo gate")
@@ -116,6 +126,7 @@ def test_a_key_still_means_its_box_after_a_kill(server: LocalboxServer, api: Box
     assert wait_ready(api, made.id).state == "ready"
 
 
+@in_each_sandbox
 def test_a_box_whose_supervisor_died_with_the_provider_is_archived(
     server: LocalboxServer, api: BoxApi
 ) -> None:
@@ -174,6 +185,7 @@ def test_a_setup_script_runs_once_though_the_provider_is_killed(server: Localbox
     assert run(api, box.id, "cat runs").stdout == "once\n"
 
 
+@in_each_sandbox
 def test_a_clean_stop_ends_every_process_and_keeps_the_files(server: LocalboxServer, api: BoxApi) -> None:
     boxes = [ready_box(api) for _ in range(3)]
     for box in boxes:
@@ -209,6 +221,7 @@ def test_a_clean_stop_answers_the_commands_that_are_running(server: LocalboxServ
     assert getattr(answer, "status", None) == 502 or answer.exit_code != 0
 
 
+@in_each_sandbox
 def test_a_sweep_ends_what_a_killed_provider_left(server: LocalboxServer, api: BoxApi) -> None:
     box = ready_box(api)
     run(api, box.id, "(setsid sleep 300 &); sleep 300", detached=True)

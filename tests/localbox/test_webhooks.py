@@ -144,6 +144,17 @@ def test_a_receiver_that_never_answers_is_left_after_five_seconds(http: Http) ->
     assert first.headers["x-ascii-delivery"] == second.headers["x-ascii-delivery"]
 
 
+def test_a_receiver_that_never_answers_does_not_hold_up_another(http: Http) -> None:
+    with Receiver([0]) as deaf, Receiver() as receiver:
+        hook(http, deaf.url)
+        hook(http, receiver.url)
+        boxes = [up(http) for _ in range(6)]  # more than may be under way to one webhook
+        wait_until(lambda: all(receiver.of_box(box_id) for box_id in boxes))
+
+        assert not deaf.released.is_set()  # it is still holding every request that it was sent
+        assert deaf.received
+
+
 def test_a_new_secret_signs_from_then_on(http: Http) -> None:
     with Receiver() as receiver:
         made = hook(http, receiver.url, ["box.ready"])

@@ -1,0 +1,74 @@
+"""The script that tells how a run is doing and brings the next piece of its output."""
+
+from __future__ import annotations
+
+from .shell import FAILURES, LOG, PROCESSES, SCAN, TICKS, directory_lines
+
+_POLL = r"""
+set -u
+need ls dd tail head base64 tr
+if [ ! -d "$dir" ] || [ -e "$dir/never" ]; then printf 'OA_PRESENT=0\n'; exit 0; fi
+# The command's shell or its keeper; where the pid file is gone, anything that carries the run's mark.
+running() {
+  if read_pids; then
+    alive "$leader" "$leader_start" || alive "$keeper" "$keeper_start"
+  else
+    [ -n "$(scan)" ]
+  fi
+}
+quiet() { [ ! -f "$dir/exit-code" ] && size_of "$dir/output.log" && [ "$size" -le "$offset" ] && running; }
+wait_here() {
+  ticks=0 step=1
+  while [ "$ticks" -lt $(($1 * 10)) ] && quiet; do
+    pause "$step"
+    [ "$step" -ge 5 ] || step=$((step + 1))
+  done
+}
+# One process that looks often is cheaper than many that sleep a little; perl is on most boxes.
+wait_in_perl() {
+  perl -e '
+    my ($dir, $offset, $wait, @pids) = @ARGV;
+    sub up { open(my $f, "<", "/proc/$_[0]/stat") or return 0; my $l = <$f> // ""; $l =~ /\) ([^ZXx]) / }
+    for (my $t = 0; $t < $wait;) {
+      last if -e "$dir/exit-code" or (-s "$dir/output.log" || 0) > $offset or not grep { up($_) } @pids;
+      my $step = $t < 1 ? 0.02 : 0.1; select(undef, undef, undef, $step); $t += $step;
+    }' "$dir" "$offset" "$1" "$leader" "$keeper"
+}
+wait_for_news() {
+  if [ "$1" -eq 0 ] || ! quiet; then return; fi
+  if [ -n "$leader" ] && [ -n "$keeper" ] && [ -r /proc/self/stat ] && perl -e 1 2>/dev/null; then
+    wait_in_perl "$1"
+  elif command -v sleep >/dev/null; then
+    wait_here "$1"
+  fi
+}
+"""
+
+# The exit is looked at first, liveness next, the exit again where nothing lives, the size and the bytes last: what is
+# told about the end is never newer than the bytes that come with it.
+_REPORT = r"""
+exit_status=
+if ! read_exit; then
+  if running; then is_alive=1; else is_alive=0; read_exit; fi
+else
+  if running; then is_alive=1; else is_alive=0; fi
+fi
+printf 'OA_PRESENT=1\nOA_ALIVE=%s\n' "$is_alive"
+report_exit
+report_log "$offset" "$limit"
+"""
+
+
+def poll_script(run_directory: str, *, offset: int, max_bytes: int, wait_seconds: int = 0) -> str:
+    """The text that reports a run: `OA_PRESENT`, `OA_ALIVE`, `OA_EXIT` once it ended, `OA_SIZE`, and `OA_DATA`.
+
+    `OA_DATA` is at most `max_bytes` bytes of the raw log from byte `offset`, in base64. With `wait_seconds` it first
+    waits on the box, at most that long, until there is output beyond `offset`, an exit status, or no process any more.
+    Raises `ValueError` for a negative number or a `max_bytes` below 1.
+    """
+    if offset < 0 or max_bytes < 1 or wait_seconds < 0:
+        raise ValueError("offset and wait_seconds are not negative, max_bytes is at least 1")
+    numbers = f"offset={int(offset)} limit={int(max_bytes)}\n"
+    wait = f"wait_for_news {int(wait_seconds)}\n"
+    functions = PROCESSES + TICKS + SCAN + LOG
+    return FAILURES + directory_lines(run_directory) + functions + _POLL + numbers + wait + _REPORT

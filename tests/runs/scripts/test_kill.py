@@ -1,0 +1,222 @@
+"""A kill ends everything of a run, or says what is left; an end that was there before it wins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+from runs.replies import parse_dispatch, parse_kill
+from runs.scripts import GitCredential, dispatch_script, kill_script
+from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
+
+STUBBORN = "sh -c 'trap \"\" TERM; echo ready; sleep 600 & setsid sleep 600 & nohup sleep 600 & wait'"
+
+
+def test_it_ends_a_run_at_the_first_request(box: ScriptBox) -> None:
+    box.dispatch("sleep 600")
+
+    reply = box.kill()
+
+    assert (reply.cancelled, reply.remaining, reply.exit) == (True, (), None)
+    assert not box.processes()
+
+
+def test_nothing_of_a_stubborn_run_remains(box: ScriptBox) -> None:
+    box.dispatch(STUBBORN)
+    wait_until(lambda: box.poll().log.size)
+
+    reply = box.kill(grace_seconds=1)
+
+    assert reply.cancelled
+    assert not box.processes()
+
+
+def test_a_child_that_shed_its_environment_is_found_by_the_log_it_writes_to(box: ScriptBox) -> None:
+    box.dispatch("env -i setsid sleep 612 & echo ready; sleep 600")
+    wait_until(lambda: box.poll().log.size)
+
+    assert box.kill(grace_seconds=1).cancelled
+    assert not _running("sleep 612", box)
+
+
+def test_a_child_that_shed_environment_and_log_is_found_in_the_runs_session(box: ScriptBox) -> None:
+    box.dispatch("env -i sleep 613 >/dev/null 2>&1 & echo ready; sleep 600")
+    wait_until(lambda: box.poll().log.size)
+
+    assert box.kill(grace_seconds=1).cancelled
+    assert not _running("sleep 613", box)
+
+
+def _running(command: str, box: ScriptBox) -> str:
+    return subprocess.run(["pgrep", "-fx", command], capture_output=True, text=True).stdout
+
+
+def test_a_polite_run_may_clean_up(box: ScriptBox) -> None:
+    box.dispatch("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+    wait_until(lambda: box.poll().log.size)
+
+    reply = box.kill()
+
+    assert reply.cancelled
+    assert reply.log.data.startswith(b"ready\n")
+    assert reply.log.data.endswith(b"cleaned\n")
+    assert reply.exit is None  # it ended because of the kill, so it is no end of its own
+
+
+def test_an_exit_that_is_already_there_is_told(box: ScriptBox) -> None:
+    box.ends("echo done; exit 3")
+
+    reply = box.kill()
+
+    assert reply.exit
+    assert (reply.cancelled, reply.exit.status, reply.log.data) == (True, 3, b"done\n")
+
+
+def test_a_death_by_our_signal_never_looks_like_an_exit_later(box: ScriptBox) -> None:
+    box.dispatch("sleep 600")
+    box.kill()
+
+    assert box.kill().exit is None
+    assert box.poll().exit is None
+
+
+def test_a_kill_races_with_an_end_and_both_tell_the_same(dash_box: ScriptBox) -> None:
+    told = set()
+    for number in range(30):
+        dash_box.run_directory = f"$HOME/runs/{uuid.uuid4()}"
+        dash_box.dispatch(f"sleep 0.0{number % 6}; exit 4")
+
+        reply = dash_box.kill()
+        later = dash_box.poll()
+
+        assert reply.cancelled
+        assert reply.exit == later.exit
+        assert reply.exit is None or reply.exit.status == 4
+        told.add(reply.exit is None)
+
+    assert told == {True, False}
+
+
+def test_background_children_of_an_ended_run_go_too(box: ScriptBox) -> None:
+    box.ends("sleep 600 & exit 0")
+    assert box.processes()
+
+    reply = box.kill(grace_seconds=1)
+
+    assert reply.exit
+    assert (reply.cancelled, reply.exit.status) == (True, 0)
+    assert not box.processes()
+
+
+def test_a_run_that_never_started_never_will(box: ScriptBox) -> None:
+    assert box.kill().cancelled
+
+    assert box.dispatch("touch ran").exists
+    assert not box.probe().present
+    assert box.kill().cancelled
+    assert not (box.home / "ran").exists()
+
+
+def test_a_kill_and_a_dispatch_at_the_same_moment_leave_nothing_alive(dash_box: ScriptBox) -> None:
+    for number in range(30):
+        dash_box.run_directory = f"$HOME/runs/{uuid.uuid4()}"
+        scripts = [dispatch_script(dash_box.run_directory, "sleep 600", credential=None)]
+        scripts.insert(number % 2, kill_script(dash_box.run_directory))
+        answers = [
+            process.communicate()[0].decode() for process in [dash_box.start(script) for script in scripts]
+        ]
+
+        kill = parse_kill(answers[number % 2])
+        assert kill.cancelled, answers
+        assert not dash_box.processes(), (answers, dash_box.files())
+
+
+def test_processes_are_found_although_the_directory_is_gone(box: ScriptBox) -> None:
+    box.dispatch('rm -rf "$OPENAGENTS_RUN_DIRECTORY"; exec sleep 600')
+    wait_until(lambda: not box.folder.exists())
+
+    assert box.kill(grace_seconds=1).cancelled
+    assert not box.processes()
+
+
+def test_it_finds_processes_with_a_grep_that_knows_no_nul(dash_box: ScriptBox, tmp_path: Path) -> None:
+    dash_box.dispatch("setsid sleep 600 & sleep 600")
+    plain = tmp_path / "tools"
+    plain.mkdir()
+    (plain / "grep").write_text('#!/bin/sh\ncase $1 in -*z*) exit 2 ;; esac\nexec /bin/grep "$@"\n')
+    (plain / "grep").chmod(0o755)
+    dash_box.path = f"{plain}:{dash_box.path}"
+
+    assert dash_box.kill(grace_seconds=1).cancelled
+    assert not dash_box.processes()
+
+
+def test_it_removes_the_credential_in_every_case(box: ScriptBox) -> None:
+    credential = GitCredential("https://forge.example", "secret-of-this-run")
+    box.text(dispatch_script(box.run_directory, "sleep 600", credential=credential))
+    assert {"forge-credential", "gitconfig"} <= set(box.files())
+
+    box.kill()
+
+    assert not {"forge-credential", "gitconfig"} & set(box.files())
+
+
+def test_what_it_cannot_end_is_reported(dash_box: ScriptBox) -> None:
+    """As an ordinary user against a process of another one, which carries the run's mark."""
+    if os.getuid():
+        pytest.skip("changing the user needs root")
+    dash_box.dispatch("sleep 600")
+    for path in [dash_box.home, *dash_box.home.rglob("*")]:
+        os.chown(path, 61_234, 61_234)
+    for parent in list(dash_box.home.parents)[:4]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+    dash_box.before = lambda: os.setuid(61_234)
+
+    reply = dash_box.kill(grace_seconds=0)
+
+    assert not reply.cancelled
+    assert set(reply.remaining) & set(dash_box.processes())
+
+
+def test_where_nothing_can_be_made_it_does_not_say_cancelled(box: ScriptBox) -> None:
+    (box.home / ".openagents").write_text("a file in the way")
+
+    done = box.run(kill_script(box.run_directory))
+
+    assert (done.returncode, done.stdout) == (74, b"OA_ERROR=cannot_create_directory\n")
+
+
+def test_a_process_that_multiplies_is_ended(dash_box: ScriptBox) -> None:
+    dash_box.dispatch(
+        "f() { trap '' TERM; sleep 0.2; f & }; for i in 1 2 3 4 5; do f & done; echo ready; wait; sleep 600"
+    )
+    wait_until(lambda: dash_box.poll().log.size)
+
+    assert dash_box.kill(grace_seconds=0).cancelled
+    assert not dash_box.processes()
+
+
+@pytest.mark.parametrize("tool", ["grep", "sed", "sort", "sleep", "rm"])
+def test_a_missing_tool_is_named(dash_box: ScriptBox, tool: str) -> None:
+    tools = {"mkdir", "rm", "ls", "dd", "tail", "head", "base64", "tr", "grep", "sed", "sort", "sleep"} - {
+        tool
+    }
+    dash_box.path = link_tools(dash_box.home.parent / "tools", *tools)
+
+    done = dash_box.run(kill_script(dash_box.run_directory))
+
+    assert (done.returncode, done.stdout) == (69, f"OA_ERROR=missing_tool {tool}\n".encode())
+
+
+def test_a_double_dispatch_after_a_kill_runs_nothing(box: ScriptBox) -> None:
+    script = dispatch_script(box.run_directory, "echo once >> counter; sleep 600", credential=None)
+    box.run(script)
+    wait_until((box.home / "counter").exists)
+    box.kill()
+
+    assert parse_dispatch(box.text(script)).exists
+    assert (box.home / "counter").read_text() == "once\n"

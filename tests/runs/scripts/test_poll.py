@@ -1,0 +1,360 @@
+"""What a poll tells: the end, liveness and the next bytes, consistent with each other."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runs.replies import parse_poll
+from runs.scripts import poll_script
+from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
+
+ENDS = {
+    "set -e; false": 1,
+    "exec false": 1,
+    "exit 7": 7,
+    "trap '' EXIT; exit 9": 9,
+    "trap 'exit 11' EXIT; exit 3": 11,
+    "exec 3>&1; exit 4": 4,
+    "sleep 1000 & exit 0": 0,
+    "bash -c 'exec 3>&1; sleep 900 &'; exit 5": 5,
+    "nosuchcommand": 127,
+    "( exit 6 )": 6,
+    "kill 0": 143,
+    "trap 'kill 0' EXIT; sleep 100 & exit 2": None,
+    "exit 137": 137,
+    "exit 255": 255,
+    "fi": 2,
+}
+
+
+@pytest.mark.parametrize("command", ENDS)
+def test_every_way_to_end_is_recorded(box: ScriptBox, command: str) -> None:
+    reply, _ = box.ends(command)
+
+    assert reply.exit
+    assert reply.exit.status == ENDS[command] or ENDS[command] is None
+    assert reply.exit.signal is None or "kill" in command
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("ABRT", 6), ("HUP", 1)]
+)
+def test_death_by_a_signal_is_told_apart_from_its_exit_code(box: ScriptBox, name: str, number: int) -> None:
+    reply, _ = box.ends(f"kill -{name} $$; sleep 60")
+
+    assert reply.exit
+    assert (reply.exit.status, reply.exit.signal) == (128 + number, number)
+
+
+@pytest.mark.parametrize("name", ["INT", "PIPE"])
+def test_death_by_a_signal_that_shells_keep_quiet_about_is_just_its_status(box: ScriptBox, name: str) -> None:
+    if name == "INT" and "busybox" in box.path:
+        pytest.skip("a process started by busybox's setsid ignores interrupts")
+    reply, _ = box.ends(f"kill -{name} $$; sleep 60")
+
+    assert reply.exit
+    assert (reply.exit.status, reply.exit.signal) == ({"INT": 130, "PIPE": 141}[name], None)
+
+
+def test_a_command_that_kills_its_whole_group_does_not_kill_the_witness(box: ScriptBox) -> None:
+    reply, output = box.ends("echo before; kill -9 0; echo after")
+
+    assert reply.exit
+    assert (reply.exit.status, output) == (137, b"before\n")
+
+
+def test_lack_of_memory_is_hinted_at(dash_box: ScriptBox) -> None:
+    """In a memory control group of its own, so that the kernel really ends a process for lack of memory."""
+    group = Path("/sys/fs/cgroup/memory/openagents-test")
+    try:
+        group.mkdir(exist_ok=True)
+        (group / "memory.limit_in_bytes").write_text(str(24 * 1024 * 1024))
+        (group / "memory.swappiness").write_text("0")
+    except OSError:
+        pytest.skip("memory control groups cannot be made here")
+    dash_box.before = lambda: _join(group)
+    try:
+        reply, _ = dash_box.ends("tail /dev/zero")
+        assert reply.exit
+        assert (reply.exit.status, reply.exit.memory) == (137, True)
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def _join(group: Path) -> None:
+    (group / "cgroup.procs").write_text("0")
+
+
+def test_a_kill_for_another_reason_is_no_hint(dash_box: ScriptBox) -> None:
+    reply, _ = dash_box.ends("kill -9 $$")
+
+    assert reply.exit
+    assert not reply.exit.memory
+
+
+def test_the_exit_never_comes_before_the_output_is_complete(box: ScriptBox) -> None:
+    box.dispatch("head -c 5000000 /dev/zero | tr '\\0' x; exit 3")
+
+    output = b""
+    while True:
+        reply = box.poll(len(output), max_bytes=1_000_000)
+        output += reply.log.data
+        if reply.is_drained:
+            break
+
+    assert output == b"x" * 5_000_000
+    assert reply.exit
+    assert reply.exit.status == 3
+
+
+def test_an_end_with_output_still_to_fetch_is_not_drained(dash_box: ScriptBox) -> None:
+    dash_box.ends("printf 0123456789")
+
+    reply = dash_box.poll(0, max_bytes=4)
+
+    assert (reply.log.data, reply.log.size, reply.log.next_offset, reply.is_drained) == (
+        b"0123",
+        10,
+        4,
+        False,
+    )
+
+
+def test_what_a_background_child_writes_later_does_not_keep_the_run_open(dash_box: ScriptBox) -> None:
+    dash_box.dispatch("printf end; (while :; do echo more; sleep 0.01; done) & exit 0")
+    wait_until(lambda: dash_box.poll().log.size > 20)
+
+    reply = dash_box.poll(0, max_bytes=3)
+
+    assert reply.exit
+    assert (reply.exit.log_size or 0) >= 3
+    assert dash_box.poll(reply.exit.log_size or 0, max_bytes=1).is_drained
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 65_536])
+def test_every_byte_comes_once_whatever_the_step(box: ScriptBox, limit: int) -> None:
+    expected = "日本🙂é\n\1\r\t\33".encode() + b"\xff\xfe"
+    box.ends("printf '日本🙂é\\n\\1\\r\\t\\33\\377\\376'")
+
+    output = b""
+    while not (reply := box.poll(len(output), max_bytes=limit)).is_drained:
+        assert len(reply.log.data) == limit
+        output += reply.log.data
+
+    assert output + reply.log.data == expected
+
+
+@pytest.mark.parametrize("offset", [65_535, 65_536, 65_537, 131_071, 131_072, 199_999])
+def test_a_piece_across_blocks_is_exact(box: ScriptBox, offset: int) -> None:
+    content = b"".join(b"%07d\n" % number for number in range(25_000))
+    box.ends("true")
+    (box.folder / "output.log").write_bytes(content)
+
+    assert box.poll(offset, max_bytes=70_000).log.data == content[offset : offset + 70_000]
+
+
+def test_a_piece_of_a_long_log_costs_no_more_than_one_of_a_short_log(box: ScriptBox) -> None:
+    box.ends("true")
+    with (box.folder / "output.log").open("wb") as log:
+        log.truncate(
+            60_000_000_000
+        )  # sparse: reading it through would take far more than two seconds of processor time
+        log.seek(59_999_999_990)
+        log.write(b"0123456789")
+
+    box.before = lambda: resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+    reply = box.poll(59_999_999_992, max_bytes=100)
+
+    assert (reply.log.data, reply.log.size) == (b"23456789", 60_000_000_000)
+
+
+def test_an_offset_beyond_the_end_brings_nothing(box: ScriptBox) -> None:
+    box.ends("printf hello")
+
+    reply = box.poll(100)
+
+    assert (reply.log.data, reply.log.size, reply.log.next_offset) == (b"", 5, 100)
+
+
+def test_a_missing_directory_is_absent_and_stays_missing(box: ScriptBox) -> None:
+    assert not box.poll().present
+    assert not box.folder.exists()
+
+
+def test_a_forbidden_run_is_absent(box: ScriptBox) -> None:
+    box.probe()
+
+    assert not box.poll().present
+
+
+def test_a_run_is_alive_until_its_shell_ended(box: ScriptBox) -> None:
+    box.dispatch("sleep 30")
+
+    reply = box.poll()
+
+    assert (reply.present, reply.alive, reply.exit) == (True, True, None)
+
+
+def test_a_run_whose_processes_vanished_is_not_alive(box: ScriptBox) -> None:
+    box.dispatch("kill -9 $PPID $$")
+
+    wait_until(lambda: not box.processes())
+    reply = box.poll(wait_seconds=5)
+
+    assert (reply.present, reply.alive, reply.exit) == (True, False, None)
+
+
+def test_a_run_whose_witness_was_killed_is_alive(box: ScriptBox) -> None:
+    box.dispatch("kill -9 $PPID; echo killed; exec sleep 30")
+
+    wait_until(lambda: box.poll().log.size)
+
+    assert box.poll().alive
+
+
+def test_a_run_without_a_pid_file_is_found_by_its_mark(box: ScriptBox) -> None:
+    box.dispatch("sleep 30")
+    (box.folder / "pid").unlink()
+    assert box.poll().alive
+
+    for pid in box.processes():
+        subprocess.run(["kill", "-9", str(pid)], check=True)
+
+    wait_until(lambda: not box.processes())
+    assert box.poll().alive is False
+
+
+@pytest.mark.parametrize(
+    "content", ["", "0\n", "1\n", "-1\n", "nonsense\n", "99999999999999999999\n", "1 2 3\n"]
+)
+def test_a_damaged_pid_file_is_not_believed(dash_box: ScriptBox, content: str) -> None:
+    dash_box.dispatch("sleep 30")
+    (dash_box.folder / "pid").write_text(content)
+
+    assert dash_box.poll().alive is (content != "99999999999999999999\n")
+    assert dash_box.kill(grace_seconds=0).cancelled
+
+
+def test_a_stranger_with_the_same_pid_is_not_the_run(box: ScriptBox) -> None:
+    box.ends("true")
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        _claim_pid(box, stranger.pid, started="12345")
+        (box.folder / "exit-code").unlink()
+
+        assert box.poll().alive is False
+        assert box.kill(grace_seconds=0).cancelled
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_pid_of_another_boot_is_not_the_run(box: ScriptBox) -> None:
+    box.ends("true")
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        started = Path(f"/proc/{stranger.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19]
+        _claim_pid(box, stranger.pid, started=started, boot="another-boot")
+        (box.folder / "exit-code").unlink()
+
+        assert box.poll().alive is False
+        assert box.kill(grace_seconds=0).cancelled
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def _claim_pid(box: ScriptBox, pid: int, *, started: str, boot: str | None = None) -> None:
+    boot = boot or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    (box.folder / "pid").write_text(f"{pid}\n{started} - - {boot}\n")
+
+
+class TestWaiting:
+    def test_it_returns_with_the_end(self, box: ScriptBox) -> None:
+        box.dispatch("sleep 0.3; exit 5")
+
+        reply = box.poll(wait_seconds=50)
+
+        assert reply.exit
+        assert reply.exit.status == 5
+
+    def test_it_returns_with_new_output(self, box: ScriptBox) -> None:
+        box.dispatch("sleep 0.3; echo news; sleep 60")
+
+        assert box.poll(wait_seconds=50).log.data == b"news\n"
+
+    def test_it_returns_when_the_run_vanished(self, box: ScriptBox) -> None:
+        box.dispatch("sleep 0.3; kill -9 $PPID $$")
+
+        reply = box.poll(wait_seconds=50)
+
+        assert (reply.alive, reply.exit) == (False, None)
+
+    def test_it_ends_after_its_time(self, box: ScriptBox) -> None:
+        box.dispatch("sleep 60")
+
+        reply = box.poll(wait_seconds=1)
+
+        assert (reply.alive, reply.log.size) == (True, 0)
+
+    def test_it_waits_without_fractions_of_a_second(self, dash_box: ScriptBox, tmp_path: Path) -> None:
+        dash_box.dispatch("sleep 0.5; echo news; sleep 60")
+        dash_box.path = link_tools(tmp_path / "tools", *POLL_TOOLS)
+        coarse = tmp_path / "tools" / "sleep"
+        coarse.write_text('#!/bin/sh\ncase $1 in *.*) exit 1 ;; esac\nexec /bin/sleep "$1"\n')
+        coarse.chmod(0o755)
+
+        assert dash_box.poll(wait_seconds=50).log.data == b"news\n"
+
+    def test_without_sleep_it_does_not_spin(self, dash_box: ScriptBox, tmp_path: Path) -> None:
+        dash_box.dispatch("sleep 60")
+        dash_box.path = link_tools(tmp_path / "tools", *POLL_TOOLS)
+
+        assert dash_box.poll(wait_seconds=50).alive
+
+
+POLL_TOOLS = ("ls", "dd", "tail", "head", "base64", "tr")
+
+
+@pytest.mark.parametrize("tool", POLL_TOOLS)
+def test_a_missing_tool_is_named(dash_box: ScriptBox, tool: str, tmp_path: Path) -> None:
+    dash_box.ends("echo hello")
+    dash_box.path = link_tools(tmp_path / "tools", *(set(POLL_TOOLS) - {tool}))
+
+    done = dash_box.run(poll_script(dash_box.run_directory, offset=0, max_bytes=10))
+
+    assert (done.returncode, done.stdout) == (69, f"OA_ERROR=missing_tool {tool}\n".encode())
+    with pytest.raises(Exception, match=f"missing_tool:{tool}"):
+        parse_poll(done.stdout.decode())
+
+
+@pytest.mark.parametrize("numbers", [{"offset": -1}, {"max_bytes": 0}, {"wait_seconds": -1}])
+def test_impossible_numbers_are_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="not negative"):
+        poll_script("/a", **({"offset": 0, "max_bytes": 1} | numbers))
+
+
+def test_a_full_disk_does_not_swallow_the_exit_status(box: ScriptBox) -> None:
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=1777", "none", box.home], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting needs root")
+    try:
+        reply, output = box.ends('echo begin; head -c 9000000 /dev/zero > "$HOME/filler"; echo lost; exit 6')
+        assert reply.exit
+        assert reply.exit.status == 6
+        assert output.startswith(b"begin\n")
+        assert box.kill().cancelled
+    finally:
+        subprocess.run(["umount", "-l", box.home], check=True)
+
+
+def test_a_log_at_its_size_limit_ends_by_the_signal(dash_box: ScriptBox) -> None:
+    dash_box.before = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    reply, output = dash_box.ends("exec head -c 900000 /dev/zero")
+
+    assert reply.exit
+    assert (len(output), reply.exit.signal) == (100_000, 25)

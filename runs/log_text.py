@@ -6,10 +6,14 @@ any character; a replacement is entered only at its beginning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from base.redaction import Piece
+
+MOST_PIECES = 1000
+"""A text of more pieces than this is binary noise: it is read by blocks of `COARSE_BYTES`, not by characters."""
+COARSE_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,13 @@ class LogText:
     @classmethod
     def of(cls, pieces: Sequence[Piece], start: int) -> LogText:
         """The text of pieces that follow each other; `start` is where they begin, also if there is none."""
+        data = "".join(piece.text for piece in pieces).encode()
+        if len(pieces) > MOST_PIECES:
+            return cls(start, data, tuple(_coarse(pieces)))
         spans: list[Span] = []
         for piece in pieces:
             _add(spans, Span(piece.raw_end - piece.raw_start, len(piece.text.encode()), piece.exact))
-        return cls(start, "".join(piece.text for piece in pieces).encode(), tuple(spans))
+        return cls(start, data, tuple(spans))
 
     @classmethod
     def stored(cls, start: int, data: bytes, spans: Iterable[Sequence[int]]) -> LogText:
@@ -133,6 +140,19 @@ class LogText:
             stop = begin + 1
             stop += _steps_to_character(self.data, stop)
         return stop, raw + stop - shown
+
+
+def _coarse(pieces: Sequence[Piece]) -> Iterator[Span]:
+    """Spans of many pieces each."""
+    raw = shown = 0
+    for piece in pieces:
+        raw += piece.raw_end - piece.raw_start
+        shown += len(piece.text.encode())
+        if raw >= COARSE_BYTES:
+            yield Span(raw, shown, False)
+            raw = shown = 0
+    if raw or shown:
+        yield Span(raw, shown, False)
 
 
 def _add(spans: list[Span], span: Span) -> None:

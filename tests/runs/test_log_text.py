@@ -82,6 +82,19 @@ def test_it_keeps_the_end_between_characters_and_replacements() -> None:
     assert text_of((20, "[REDACTED]"), "ab").last(5).start == 20
 
 
+def test_binary_noise_is_read_by_blocks_and_still_exactly_once() -> None:
+    raw = bytes(range(256)) * 40
+    whole, position, read = redacted(raw, []), 0, ""
+
+    while position < whole.end:
+        piece = whole.read(position, 700)
+        read, position = read + piece.text, piece.end
+
+    assert len(whole.spans) < 50
+    assert read == whole.data.decode()
+    assert whole.end == len(raw)
+
+
 @settings(max_examples=150, deadline=None)
 @given(bytes_of_logs, st.lists(st.integers(0, 200), max_size=5), st.integers(1, 9))
 def test_reading_on_from_each_next_offset_gives_the_whole_once(

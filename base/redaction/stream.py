@@ -12,7 +12,6 @@ from base.text import NUL_MARK, REPLACEMENT, decode_prefix
 
 from . import detectors
 from .detectors import Detector, Hit, Seen
-from .patterns import GAP
 from .skeleton import Skeleton, without_open_escape
 from .swallow import Swallowing
 
@@ -79,7 +78,7 @@ class RedactorState:
 
     offset: int = 0
     held: bytes = field(default=b"", repr=False)
-    before: str = "\n"  # stands for the last visible character: a letter, -, a gap or anything else
+    before: str = "\n"  # stands for the last visible character: a letter, - or anything else
     swallowing: Swallowing | None = None
     after_invalid: bool = False
 
@@ -183,7 +182,7 @@ class _Scan:
 
     def state(self, held: bytes) -> RedactorState:
         before = self._text[self._position - 1]
-        if before not in (GAP, "-"):
+        if before != "-":
             before = "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
         return RedactorState(self.offset, held, before, self.swallowing, self._after_invalid)
 

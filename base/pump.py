@@ -77,12 +77,15 @@ class Counts:
     failed: int = 0
 
 
-def run_once(drivers: Sequence[Driver], holder: Holder | None = None) -> Counts:
-    """Claim everything that is due now, perform it, settle it. Rows that become due by that wait for the next call."""
+def run_once(drivers: Sequence[Driver], holder: Holder | None = None, *, limit: int = 10_000) -> Counts:
+    """Claim everything that is due now (at most `limit` rows a driver), perform it, settle it.
+
+    Rows that become due by that wait for the next call.
+    """
     holder = holder or Holder()
     counts = Counts()
     for driver in drivers:
-        tasks = driver.claim(holder, 10_000)
+        tasks = driver.claim(holder, limit)
         counts.claimed += len(tasks)
         if not tasks:
             continue

@@ -14,10 +14,13 @@ from boxes.models import Box
 def idle_since(boxes: Sequence[Box]) -> dict[UUID, datetime | None]:
     """For each box, since when nothing was done in it: its last activity, else its creation.
 
-    None while something is alive in it, however old, and for a stopped box. Asks each reporter once for all boxes.
+    None while something is alive in it, however old, for a stopped box, and for every box while a reporter cannot say: what
+    is not known to be idle is not called so. Asks each reporter once for all boxes.
     """
     active = [box for box in boxes if box.stopped_at is None]
     reports = _reports(active)
+    if reports is None:
+        return dict.fromkeys((box.pk for box in boxes), None)
     return {box.pk: _idle_since(box, reports) if box.stopped_at is None else None for box in boxes}
 
 
@@ -30,8 +33,12 @@ def attach(boxes: Iterable[Box]) -> list[Box]:
     return listed
 
 
-def _reports(boxes: Sequence[Box]) -> list[Mapping[UUID, Any]]:
-    return hooks.box_activity([box.pk for box in boxes]) if boxes else []
+def _reports(boxes: Sequence[Box]) -> list[Mapping[UUID, Any]] | None:
+    """What each reporter said; None if one of them failed."""
+    if not boxes:
+        return []
+    reports = hooks.box_activity([box.pk for box in boxes])
+    return reports if len(reports) == len(hooks.box_activity.registered()) else None
 
 
 def _idle_since(box: Box, reports: Sequence[Mapping[UUID, datetime | None]]) -> datetime | None:

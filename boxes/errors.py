@@ -69,6 +69,12 @@ class LeakHandled(BoxError):
     code = "leak_handled"
 
 
+class LeakBusy(BoxError):
+    """A stop of the leaked box is under way; look again in two minutes."""
+
+    code = "leak_busy"
+
+
 class BoxNotReady(BoxError):
     """The box is not ready yet."""
 
@@ -201,6 +207,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     "fanout_not_found": 404,
     "leak_not_found": 404,
     "leak_handled": 409,
+    "leak_busy": 409,
     "invalid_request": 422,
     "invalid_command": 422,
     "invalid_command_timeout": 422,

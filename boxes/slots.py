@@ -69,20 +69,26 @@ def claim(name: str, holder: Holder) -> ClaimedSlot | None:
     return ClaimedSlot(name, row[0]) if row else None
 
 
-def finish(claimed: ClaimedSlot, outcome: dict[str, Any], *, failed: bool) -> bool:
-    """Give the slot back and say when it is due next. False if the lease was lost meanwhile: nothing is written."""
+def finish(
+    claimed: ClaimedSlot, outcome: dict[str, Any], *, failed: bool, quiet_seconds: float = 0.0
+) -> bool:
+    """Give the slot back and say when it is due next, at least `quiet_seconds` from now.
+
+    False if the lease was lost meanwhile: nothing is written.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             update schedule_slots slot set {leases.RELEASE}, finished_at = clock_timestamp(), outcome = %(outcome)s,
                 failures = case when %(failed)s then slot.failures + 1 else 0 end,
-                next_at = clock_timestamp() + make_interval(secs => case when %(failed)s
-                    then least(%(longest)s, %(first)s * power(2, least(slot.failures, 10))) else slot.interval_ms end / 1000.0)
+                next_at = clock_timestamp() + make_interval(secs => greatest(%(quiet)s, case when %(failed)s
+                    then least(%(longest)s, %(first)s * power(2, least(slot.failures, 10))) else slot.interval_ms end / 1000.0))
             where slot.name = %(name)s and slot.generation = %(generation)s and slot.lease_expires_at is not null
             """,  # noqa: S608 - the fragment is a constant of ours
             {
                 "outcome": as_json(outcome),
                 "failed": failed,
+                "quiet": float(quiet_seconds),
                 "longest": LONGEST_RETRY_MS,
                 "first": FIRST_RETRY_MS,
                 "name": claimed.name,
@@ -96,7 +102,8 @@ def run_if_due(name: str, holder: Holder, work: Callable[[], dict[str, Any]]) ->
     """Run `work` if the slot is due and free, and settle the slot by how it went. Returns what it counted, or None.
 
     An expected failure of `work` (a CodedError) is the outcome `{"error": code}`; anything else is raised after the
-    slot was put back.
+    slot was put back. For as long as somebody asked to be left alone (`quiet_seconds` of the outcome,
+    `retry_after_seconds` of the error) the slot is not due.
     """
     claimed = claim(name, holder)
     if claimed is None:
@@ -105,12 +112,13 @@ def run_if_due(name: str, holder: Holder, work: Callable[[], dict[str, Any]]) ->
         outcome = work()
     except CodedError as error:
         outcome = {"error": error.code}
-        finish(claimed, outcome, failed=True)
+        quiet = getattr(error, "retry_after_seconds", None) or 0.0
+        finish(claimed, outcome, failed=True, quiet_seconds=quiet)
         return outcome
     except Exception as error:
         finish(claimed, {"error": type(error).__name__}, failed=True)
         raise
-    finish(claimed, outcome, failed=False)
+    finish(claimed, outcome, failed=False, quiet_seconds=outcome.get("quiet_seconds", 0))
     return outcome
 
 

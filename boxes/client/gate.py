@@ -22,12 +22,16 @@ class Gate:
 
     def check(self, door: str) -> None:
         """Raises RetryLater `box_rate_limited` with the seconds left while the door is closed."""
-        with self._lock:
-            left = self._opens_at[door] - self._monotonic()
+        left = self.seconds_left(door)
         if left > 0:
             raise RetryLater(
                 ProviderCode.RATE_LIMITED, retry_after_seconds=left, log_detail="not sent: asked to wait"
             )
+
+    def seconds_left(self, door: str = "other") -> float:
+        """For how long the door stays closed; 0 if it is open."""
+        with self._lock:
+            return max(0.0, self._opens_at[door] - self._monotonic())
 
     def close(self, door: str, seconds: float) -> None:
         """Keep the door closed for `seconds` from now, unless it is already closed for longer."""

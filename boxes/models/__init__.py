@@ -1,7 +1,7 @@
 """The ledger of boxes, what is planned, what was noticed, and what the installation's processes share."""
 
 from boxes.models.box import Box
-from boxes.models.event import ReconciliationEvent
+from boxes.models.event import ReconciliationEvent, WebhookDelivery
 from boxes.models.fanout import FanoutItem, FanoutRequest
 from boxes.models.installation import BudgetNotice, Installation, ProcessHeartbeat, ScheduleSlot
 
@@ -14,4 +14,5 @@ __all__ = [
     "ProcessHeartbeat",
     "ReconciliationEvent",
     "ScheduleSlot",
+    "WebhookDelivery",
 ]

@@ -29,6 +29,9 @@ class ReconciliationEvent(models.Model):
         null=True, blank=True, help_text="when it came back after being handled"
     )
     stop_attempted_at = models.DateTimeField(null=True, blank=True)
+    stopping_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="somebody is asking for its stop, at most until then"
+    )
     handled_at = models.DateTimeField(null=True, blank=True)
     handled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -61,3 +64,32 @@ class ReconciliationEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event_type} {self.provider_box_id}"
+
+
+class WebhookDelivery(models.Model):
+    """A delivery of the provider's webhook that was taken: kept so that the same one is not taken twice.
+
+    `box` is the row that it spoke of, if there was one. It is looked at once (`looked_at`).
+    """
+
+    delivery_id = models.CharField(primary_key=True, max_length=200)
+    event_type = models.CharField(max_length=64)
+    provider_box_id = models.CharField(max_length=200, blank=True)
+    box = models.ForeignKey("boxes.Box", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    received_at = models.DateTimeField(db_index=True)
+    looked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "box_webhook_deliveries"
+        verbose_name_plural = "webhook deliveries"
+        ordering = ["-received_at"]
+        indexes = [
+            models.Index(
+                fields=["received_at"],
+                condition=Q(looked_at__isnull=True),
+                name="box_webhook_due_index",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.delivery_id}"

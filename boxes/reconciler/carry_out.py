@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
 
+import pghistory
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 
+from base.clock import database_now
 from base.faults import declare, fault_point
 from boxes import ending, stopping
-from boxes.client import BoxClient
-from boxes.errors import ProviderCode, ProviderError, Unknown
+from boxes.errors import ProviderError
 from boxes.models import Box
 from boxes.reconciler import events, write
-from boxes.reconciler.stops import StopCall, call_stops
-from boxes.reconciler.types import BackOff, Decision, End, Leave, Note, Notice, PassResult, PutOff, Row, Stop
+from boxes.reconciler.decide import life_over
+from boxes.reconciler.rows import rows_of
+from boxes.reconciler.stops import StopCall, Stops
+from boxes.reconciler.types import (
+    Action,
+    BackOff,
+    Decision,
+    End,
+    Leave,
+    Note,
+    PassResult,
+    Policy,
+    PutOff,
+    Row,
+    Stop,
+)
 
 log = structlog.get_logger(__name__)
 CLAIMED = declare("boxes.reconcile.claimed", "the stops of a pass are claimed, the provider is not asked yet")
@@ -23,24 +40,31 @@ STOPPED = declare(
     "boxes.reconcile.stopped", "the provider has taken the stops of a pass, the rows do not say so yet"
 )
 
-A = TypeVar("A")
+A = TypeVar("A", bound=Action)
+Due = tuple[Row, Stop]
 
 
-def carry_out(provider: BoxClient, result: PassResult, boxes: Mapping[Any, Box]) -> None:
+def carry_out(
+    decisions: Sequence[Decision],
+    boxes: Mapping[UUID, Box],
+    stops: Stops,
+    policy: Policy,
+    result: PassResult,
+) -> None:
     """Write and do everything that was decided, and count it in `result`. One bad row costs only itself."""
-    decisions = result.decisions
-    stops = _of(decisions, Stop)
-    notes = [*_of(decisions, Note), *((row, stop.note) for row, stop in stops)]
+    due = _of(decisions, Stop)
+    notes = [*_of(decisions, Note), *((row, stop.note) for row, stop in due)]
     written = write.notes(notes)
-    result.observed, result.lost_to_others = len(written), len(notes) - len(written)
-    result.failed = len(write.back_off(_of(decisions, BackOff)))
-    result.deferred = len(write.put_off(_of(decisions, PutOff)))
-    result.unanswered = sum(1 for _, leave in _of(decisions, Leave) if leave.why.startswith("unusable"))
+    result.observed = len(written)
+    result.lost_to_others += len(notes) - len(written)
+    result.failed += len(write.back_off(_of(decisions, BackOff)))
+    result.deferred += len(write.put_off(_of(decisions, PutOff)))
+    result.unanswered += sum(1 for _, leave in _of(decisions, Leave) if leave.unanswered)
     _record_notices(decisions)
-    for row, end in _of(decisions, End):
-        result.ended += _end(boxes[row.pk], end)
-    due = [(row, stop) for row, stop in stops if row.pk in written]
-    result.stopped = _stop(provider, due, boxes, result)
+    result.ended = sum(_end(boxes[row.pk], row, end) for row, end in _of(decisions, End))
+    _stop_all([(row, stop) for row, stop in due if row.pk in written], boxes, stops, policy, result)
+    if result.ended:
+        ending.promote_waiting()
 
 
 def _of(decisions: Sequence[Decision], kind: type[A]) -> list[tuple[Row, A]]:
@@ -48,70 +72,129 @@ def _of(decisions: Sequence[Decision], kind: type[A]) -> list[tuple[Row, A]]:
 
 
 def _record_notices(decisions: Sequence[Decision]) -> None:
-    noticed = [
-        events.Sighting(row.pk, str(row.box_id), notice.event_type, notice.reason, {"label": row.label})
-        for row, notices in ((decision.row, _notices(decision)) for decision in decisions)
-        for notice in notices
-    ]
-    events.record(noticed)
+    events.record(
+        [
+            events.Sighting(
+                decision.row.pk,
+                str(decision.row.box_id),
+                notice.event_type,
+                notice.reason,
+                {"label": decision.row.label},
+            )
+            for decision in decisions
+            for notice in decision.notices
+        ]
+    )
 
 
-def _notices(decision: Decision) -> tuple[Notice, ...]:
-    action = decision.action.note if isinstance(decision.action, Stop) else decision.action
-    return getattr(action, "notices", ())
+def _end(box: Box, row: Row, end: End) -> bool:
+    """End the row, unless somebody changed it meanwhile: the next pass sees it as it is then."""
+
+    def write_end() -> bool:
+        with pghistory.context(actor="reconciler", why=end.why), transaction.atomic():
+            return write.is_as_read(row) and ending.write_end(
+                box,
+                state=end.state,
+                reason=end.reason,
+                cost_microusd=end.cost_microusd,
+                settle_after_seconds=ending.SETTLE_AFTER_PASS_SECONDS,
+            )
+
+    ended = _unless_bad(row, write_end)
+    if ended:
+        log.info("box_ended_by_provider", box=str(row.pk), reason=str(end.reason), why=end.why)
+    return ended
 
 
-def _end(box: Box, end: End) -> bool:
-    try:
-        return ending.end_row(
-            box,
-            state=end.state,
-            reason=end.reason,
-            cost_microusd=end.cost_microusd,
-            settle_after_seconds=ending.SETTLE_AFTER_PASS_SECONDS,
-        )
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
-        log.exception("reconcile_row_failed", box=str(box.pk), why=end.why)
-        return False
+def _stop_all(
+    due: list[Due], boxes: Mapping[UUID, Box], stops: Stops, policy: Policy, result: PassResult
+) -> None:
+    """Wave by wave: claim, ask, write. A process that dies leaves the claims of one wave, and they age."""
+    while wave := stops.take(due):
+        claimed = _claim(wave, boxes, policy, result)
+        if not claimed:
+            continue
+        fault_point(CLAIMED)
+        calls = stops.call([str(row.box_id) for row, _ in claimed])
+        fault_point(STOPPED)
+        for row, stop in claimed:
+            _settle_stop(boxes[row.pk], row, stop, calls[str(row.box_id)], result)
+    _leave_for_later(due, stops, result)
 
 
-def _stop(
-    provider: BoxClient, due: Sequence[tuple[Row, Stop]], boxes: Mapping[Any, Box], result: PassResult
-) -> int:
-    """Claim each stop, ask the provider for all that were claimed, and end the rows of those that it took."""
-    claimed = [
-        (row, stop) for row, stop in due if stopping.claim_stop(boxes[row.pk], stop.reason) == "claimed"
-    ]
-    result.lost_to_others += len(due) - len(claimed)
-    if not claimed:
-        return 0
-    fault_point(CLAIMED)
-    calls = call_stops(provider, [str(row.box_id) for row, _ in claimed])
-    fault_point(STOPPED)
-    return sum(_settle_stop(boxes[row.pk], stop, calls[str(row.box_id)], result) for row, stop in claimed)
+def _claim(wave: Sequence[Due], boxes: Mapping[UUID, Box], policy: Policy, result: PassResult) -> list[Due]:
+    """The stops of the wave that are ours now, and that are still due as the rows are under the claim.
+
+    With the claim nobody can start anything in the box or extend it any more; what was started before it counts.
+    """
+    ours = [(row, stop) for row, stop in wave if _claim_one(boxes[row.pk], row, stop)]
+    now = database_now()
+    rows = {row.pk: row for row in rows_of([boxes[row.pk] for row, _ in ours])}
+    due: list[Due] = []
+    for row, stop in ours:
+        why = _still_due(row, rows[row.pk], stop, now, policy)
+        if why is not None:
+            due.append((row, why))
+        else:
+            stopping.withdraw_stop(boxes[row.pk])
+    result.lost_to_others += len(wave) - len(due)
+    return due
 
 
-def _settle_stop(box: Box, stop: Stop, call: StopCall, result: PassResult) -> bool:
-    try:
-        if call.error is None:
-            log.info("box_stopped_by_pass", box=str(box.pk), reason=str(stop.reason), why=stop.why)
+def _claim_one(box: Box, row: Row, stop: Stop) -> bool:
+    def claim() -> bool:
+        with pghistory.context(actor="reconciler", why=stop.why):
+            return stopping.claim_stop(box, stop.reason) == "claimed"
+
+    return _unless_bad(row, claim)
+
+
+def _still_due(read: Row, claimed: Row, stop: Stop, now: datetime, policy: Policy) -> Stop | None:
+    if read.stop_requested_at is not None:
+        return stop  # it was asked for; nothing that happened since takes that back
+    over = life_over(claimed, now, policy)
+    return Stop(stop.note, *over) if over is not None else None
+
+
+def _settle_stop(box: Box, row: Row, stop: Stop, call: StopCall, result: PassResult) -> None:
+    def settle() -> bool:
+        if call.error is not None:
+            return _stop_failed(box, call, call.error, result)
+        with pghistory.context(actor="reconciler", why=stop.why):
             return stopping.complete_stop(box, stop.reason, call.answer, by_pass=True)
+
+    if _unless_bad(row, settle):
+        result.stopped += 1
+        log.info("box_stopped_by_pass", box=str(row.pk), reason=str(stop.reason), why=stop.why)
+
+
+def _stop_failed(box: Box, call: StopCall, error: ProviderError, result: PassResult) -> bool:
+    """Give the claim back. A provider that asked to be left alone is not held against the row."""
+    stopping.release_stop(box, error)
+    if call.put_off_seconds is not None:
+        write.stop_put_off(box.pk, call.put_off_seconds)
+        result.deferred += 1
+    else:
+        write.stop_failed(box.pk, str(error.code))
         result.failed += 1
-        stopping.release_stop(box, _as_provider_error(call.error))
-        _hold_against(box, call)
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
-        log.exception("reconcile_row_failed", box=str(box.pk), why=stop.why)
     return False
 
 
-def _hold_against(box: Box, call: StopCall) -> None:
-    write.stop_failed(box.pk, call.code or ProviderCode.RESPONSE_INVALID)
+def _leave_for_later(left: Sequence[Due], stops: Stops, result: PassResult) -> None:
+    if not stops.quiet_seconds:
+        result.unanswered += len(left)  # there was no time; the rows stay due
+        return
+    for row, _ in left:
+        write.stop_put_off(row.pk, stops.quiet_seconds)
+    result.deferred += len(left)
 
 
-def _as_provider_error(error: Exception) -> ProviderError:
-    """Any other exception means that we do not know what the provider made of the call."""
-    return error if isinstance(error, ProviderError) else Unknown(ProviderCode.RESPONSE_INVALID)
+def _unless_bad(row: Row, write_row: Callable[[], bool]) -> bool:
+    """What the write says; a row that cannot be written costs only itself. Raises only errors of the connection."""
+    try:
+        return write_row()
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("reconcile_row_failed", box=str(row.pk))
+        return False

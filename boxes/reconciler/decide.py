@@ -32,6 +32,8 @@ from boxes.reconciler.types import (
 )
 from boxes.states import BoxState, EventType, StopReason
 
+BEING_STOPPED = Leave("a stop is in flight: whoever asked for it ends the row")
+
 
 def decide(row: Row, seen: Observation | None, now: datetime, policy: Policy) -> Action:
     """What to do about an active row, given what was seen of its box; None where nothing was."""
@@ -41,11 +43,13 @@ def decide(row: Row, seen: Observation | None, now: datetime, policy: Policy) ->
         return Leave("being created")
     if not is_due(row, now):
         return Leave("backing off")
+    if not row.is_askable:
+        return _failed(ProviderCode.MALFORMED_ID, counts=True)
     match seen:
         case None:
             return Ask("not in the listing" if policy.evidence == "list" else "due")
         case Missing():
-            return End(BoxState.ARCHIVED, StopReason.PROVIDER_MISSING, None, "gone at the provider")
+            return _gone(row, now, policy)
         case Failed(code, counts):
             return _failed(code, counts)
         case Deferred(seconds):
@@ -58,35 +62,15 @@ def is_due(row: Row, now: datetime) -> bool:
     return row.next_reconciliation_at is None or row.next_reconciliation_at <= now
 
 
-def _failed(code: str, counts: bool) -> Action:
-    if code == ProviderCode.MALFORMED_ID:
-        return BackOff(code, (Notice(EventType.MALFORMED_ID, "id_cannot_be_asked_about"),))
-    return BackOff(code) if counts else Leave(f"unusable answer: {code}")
+def stop_due(row: Row, now: datetime, policy: Policy) -> tuple[StopReason, str] | None:
+    """Why the box is to be stopped, if it is: a stop that was asked for by somebody who died, its time, its idleness."""
+    if row.stop_requested_at is not None:
+        return None if _is_being_stopped(row, now, policy) else _abandoned_stop(row, now, policy)
+    return life_over(row, now, policy)
 
 
-def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: Policy) -> Action:
-    ours = box.is_named(policy.marker)
-    adverse = _adverse(row, box, ours, now, policy)
-    if not confirmed and (adverse is not None or _is_odd(row, box, ours)):
-        return Ask("listed, but not as a healthy box of ours")
-    return adverse or _note(row, box, ours)
-
-
-def _adverse(row: Row, box: ProviderBox, ours: bool, now: datetime, policy: Policy) -> Action | None:
-    """The step that ends the box, if one is due: its end at the provider, its time, its idleness, in this order."""
-    if box.is_terminal:
-        state = BoxState.ERROR if box.raw_state == "error" else BoxState.ARCHIVED
-        return End(
-            state, StopReason.PROVIDER_TERMINAL, box.cost_microusd, f"the provider says {box.raw_state}"
-        )
-    due = _stop_due(row, now, policy)
-    if due is None or not ours:
-        return None
-    reason, why = due
-    return Stop(_note(row, box, ours), reason, why)
-
-
-def _stop_due(row: Row, now: datetime, policy: Policy) -> tuple[StopReason, str] | None:
+def life_over(row: Row, now: datetime, policy: Policy) -> tuple[StopReason, str] | None:
+    """Why the life of the box is over, if it is: its time is up, or nothing was done in it for too long."""
     end = lease_end(
         row.created_at,
         row.extended_until,
@@ -100,24 +84,63 @@ def _stop_due(row: Row, now: datetime, policy: Policy) -> tuple[StopReason, str]
     return None
 
 
-def _note(row: Row, box: ProviderBox, ours: bool) -> Note:
-    return Note(
+def _is_being_stopped(row: Row, now: datetime, policy: Policy) -> bool:
+    return row.stop_requested_at is not None and now - row.stop_requested_at < policy.claim_age
+
+
+def _abandoned_stop(row: Row, now: datetime, policy: Policy) -> tuple[StopReason, str]:
+    due = life_over(row, now, policy) if row.stop_requested_reason is None else None
+    reason = row.stop_requested_reason or (due[0] if due else StopReason.USER_REQUESTED)
+    return reason, f"a stop was asked for at {row.stop_requested_at:%H:%M:%S} and nobody carried it out"
+
+
+def _gone(row: Row, now: datetime, policy: Policy) -> Action:
+    if _is_being_stopped(row, now, policy):
+        return BEING_STOPPED
+    return End(BoxState.ARCHIVED, StopReason.PROVIDER_MISSING, None, "gone at the provider")
+
+
+def _failed(code: str, counts: bool) -> Action:
+    if code == ProviderCode.MALFORMED_ID:
+        return BackOff(code, (Notice(EventType.MALFORMED_ID, "id_cannot_be_asked_about"),))
+    return BackOff(code) if counts else Leave(f"unusable answer: {code}", unanswered=True)
+
+
+def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: Policy) -> Action:
+    ours, due = box.is_named(policy.marker), stop_due(row, now, policy)
+    may_stop = ours or row.stop_requested_at is not None
+    notices = _notices(row, box, ours=ours, is_kept_up=due is not None and not may_stop)
+    is_healthy = not (box.is_terminal or due or notices or (row.is_ours_to_mark and not ours))
+    if not confirmed and not is_healthy:
+        return Ask("listed, but not as a healthy box of ours")
+    if box.is_terminal:
+        return _terminal(row, box, now, policy)
+    note = Note(
         box.state,
         box.setup_status,
         is_marked=row.is_ours_to_mark and ours,
         needs_mark=row.is_ours_to_mark and not ours,
-        notices=tuple(_notices(row, box, ours)),
+        notices=notices,
     )
+    return Stop(note, *due) if due and may_stop else note
 
 
-def _notices(row: Row, box: ProviderBox, ours: bool) -> list[Notice]:
+def _terminal(row: Row, box: ProviderBox, now: datetime, policy: Policy) -> Action:
+    if _is_being_stopped(row, now, policy):
+        return BEING_STOPPED
+    state = BoxState.ERROR if box.state == BoxState.ERROR else BoxState.ARCHIVED
+    reason = StopReason.PROVIDER_TERMINAL
+    if row.stop_requested_at is not None and state == BoxState.ARCHIVED:
+        reason = row.stop_requested_reason or reason  # whoever asked for the stop died after it was taken
+    return End(state, reason, box.cost_microusd, f"the provider says {box.raw_state}")
+
+
+def _notices(row: Row, box: ProviderBox, *, ours: bool, is_kept_up: bool) -> tuple[Notice, ...]:
     found = []
-    if not box.is_known_state:
+    if not box.is_known_state and not box.is_terminal:
         found.append(Notice(EventType.UNKNOWN_STATE, f"state_{box.raw_state or 'missing'}"[:128]))
-    if box.name is not None and not ours and not row.is_ours_to_mark:
+    if is_kept_up:
+        found.append(Notice(EventType.MARKER_MISSING, "not_stopped_under_another_name"))
+    elif not ours and box.name is not None and not row.is_ours_to_mark:
         found.append(Notice(EventType.MARKER_MISSING, "box_under_another_name"))
-    return found
-
-
-def _is_odd(row: Row, box: ProviderBox, ours: bool) -> bool:
-    return bool(_notices(row, box, ours)) or (row.is_ours_to_mark and not ours)
+    return tuple(found)

@@ -13,12 +13,16 @@ from boxes.states import BoxState, EventType, SetupStatus, StopReason
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules in force during one pass. `marker` is the name that boxes of ours carry."""
+    """The rules in force during one pass. `marker` is the name that boxes of ours carry.
+
+    `claim_age`: a stop claim that is older is that of a dead process.
+    """
 
     marker: str
     ttl_seconds: int
     maximum_lifetime_seconds: int
     idle_timeout: timedelta
+    claim_age: timedelta
     evidence: Literal["get", "list"]
 
 
@@ -31,14 +35,15 @@ class Row:
     label: str
     generation: int
     created_at: datetime
+    lease_expires_at: datetime | None = None
     extended_until: datetime | None = None
     stopped_at: datetime | None = None
     stop_requested_at: datetime | None = None
-    usage_settled_at: datetime | None = None
-    next_settlement_at: datetime | None = None
+    stop_requested_reason: StopReason | None = None
     next_reconciliation_at: datetime | None = None
-    reconciliation_failures: int = 0
     idle_since: datetime | None = None
+    is_askable: bool = True
+    """The provider can be asked about an id like this one."""
     is_ours_to_mark: bool = False
     """It was created by us and is not known to carry our name yet."""
 
@@ -89,10 +94,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Write nothing about the row."""
+    """Write nothing about the row. `unanswered`: it should have been looked at and could not be."""
 
     why: str
-    notices: tuple[Notice, ...] = ()
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +168,20 @@ class Decision:
     row: Row
     action: Action
 
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        action = self.action.note if isinstance(self.action, Stop) else self.action
+        return action.notices if isinstance(action, Note | BackOff) else ()
+
 
 @dataclass
 class PassResult:
-    """What a pass did. `boxes`: ledger rows considered; `provider_boxes`: entries of the complete listing."""
+    """What a pass did. `boxes`: ledger rows considered; `provider_boxes`: entries of the complete listing.
+
+    `incomplete`: some row could not be looked at, some stop did not succeed, or there was no time for all of it.
+    `skipped`: another pass was at work, and nothing was done here. `quiet_seconds`: for how long the provider asked to be
+    left alone.
+    """
 
     boxes: int = 0
     provider_boxes: int = 0
@@ -181,6 +196,7 @@ class PassResult:
     leaks: int = 0
     leaks_stopped: int = 0
     undone: int = 0
+    quiet_seconds: int = 0
     incomplete: bool = False
     skipped: bool = False
     decisions: list[Decision] = field(default_factory=list)

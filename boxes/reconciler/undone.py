@@ -1,6 +1,6 @@
 """Stops that were accepted and then undone: a box that its row says is stopped, and that is up.
 
-Providers may take a stop and put the box back when saving its disk fails. Two complete listings in a row must show it up,
+Providers may take a stop and put the box back when saving its disk fails. Two complete listings must show it up,
 and the stop must be a while ago, before it is stopped again. The row stays stopped; its usage is settled
 after the second stop.
 """
@@ -16,8 +16,10 @@ from django.db import connection
 
 from boxes.client import ProviderBox
 from boxes.models import Box
+from boxes.reconciler import events
+from boxes.reconciler.events import Sighting
 from boxes.reconciler.leaks import Claims
-from boxes.states import StopReason
+from boxes.states import EventType, Resolution, StopReason
 
 SETTLED_DOWN_AFTER = timedelta(seconds=300)
 SIGHTINGS = 2
@@ -46,27 +48,43 @@ def find_undone(boxes: Sequence[ProviderBox], claims: Claims, now: datetime) -> 
 
 
 def note_sightings(undone: Sequence[Undone], claims: Claims) -> None:
-    """Count this sighting, and forget the sightings of rows whose box is down again. At most two statements."""
-    seen = [entry.row.pk for entry in undone]
-    calm = [row.pk for row in claims.by_box_id.values() if row.undone_sightings and row.pk not in set(seen)]
+    """Count this sighting, and forget those of rows whose boxes are not up any more. At most two statements."""
+    seen = {entry.row.pk for entry in undone}
+    calm = [row.pk for row in claims.by_box_id.values() if row.undone_sightings and row.pk not in seen]
     if seen:
-        _set("undone_sightings + 1", seen)
+        _set("undone_sightings + 1", list(seen))
     if calm:
         _set("0", calm)
 
 
-def note_stopped_again(row: Box) -> None:
-    """The box was stopped again: start counting anew, and settle its usage after this stop."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            update conversation_boxes set undone_sightings = 0,
-                next_settlement_at = case when usage_settled_at is null
-                    then clock_timestamp() + make_interval(secs => %s) end
-            where id = %s
-            """,
-            [SETTLE_AFTER_SECONDS, row.pk],
-        )
+def note_stopped_again(entries: Sequence[Undone], stopped: set[UUID]) -> None:
+    """Record each undone stop; those that are `stopped` again are counted anew and settled after this stop."""
+    if not entries:
+        return
+    if stopped:
+        with connection.cursor() as cursor:
+            cursor.execute(_STOPPED_AGAIN, [SETTLE_AFTER_SECONDS, list(stopped)])
+    events.record(
+        [
+            Sighting(
+                box_pk=entry.row.pk,
+                box_id=str(entry.row.box_id),
+                event_type=EventType.STOP_UNDONE,
+                reason="stopped_box_came_up_again",
+                details={"state": entry.box.raw_state},
+                resolution=Resolution.STOPPED if entry.row.pk in stopped else None,
+            )
+            for entry in entries
+        ]
+    )
+
+
+_STOPPED_AGAIN = """
+    update conversation_boxes set undone_sightings = 0,
+        next_settlement_at = case when usage_settled_at is null
+            then clock_timestamp() + make_interval(secs => %s) end
+    where id = any(%s)
+"""
 
 
 def _set(expression: str, ids: Sequence[UUID]) -> None:

@@ -7,9 +7,11 @@ as *unknown*: `usage_settled_at` is set and the cost stays null.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,14 +20,16 @@ from django.db import connection
 
 from base import leases, pump
 from base.backoff import Backoff
+from base.clock import database_now
 from base.pump import Holder, Outcome
 from boxes.client import BoxClient, Gate, client
-from boxes.errors import ProviderCode, ProviderError, Refused
+from boxes.errors import ProviderCode, ProviderError, Refused, RetryLater
 from boxes.states import BoxState
 
 log = structlog.get_logger(__name__)
 DRIVER = "settlement"
 SLOTS = 8
+AT_ONCE = 256  # rows that a pass leases at once: few enough to be done before their leases end
 GIVE_UP_AFTER = timedelta(hours=24)
 PAUSES = Backoff(first=timedelta(seconds=2), cap=timedelta(minutes=10))
 
@@ -69,19 +73,20 @@ def ask(provider: BoxClient, task: Task) -> Figure | None:
 class SettlementDriver:
     """Drives stopped rows whose usage is due. See `base.pump.Driver`.
 
-    `with_unscheduled` takes rows, too, for which nobody said when they are due (written by hand, or adopted).
+    With `due_by` only what is due by then is taken, and rows, too, for which nobody said when they are due (written by
+    hand, or adopted).
     """
 
     name = DRIVER
     slots = SLOTS
 
-    def __init__(self, *, with_unscheduled: bool = False) -> None:
-        self._gate = Gate()
-        self._with_unscheduled = with_unscheduled
+    def __init__(self, *, gate: Gate | None = None, due_by: datetime | None = None) -> None:
+        self._gate = gate or Gate()
+        self._due_by = due_by
 
     def claim(self, holder: Holder, limit: int) -> Sequence[Task]:
-        due = "box.next_settlement_at <= clock_timestamp()"
-        if self._with_unscheduled:
+        due = "box.next_settlement_at <= coalesce(%s, clock_timestamp())"
+        if self._due_by is not None:
             due = f"({due} or box.next_settlement_at is null)"
         with connection.cursor() as cursor:
             cursor.execute(
@@ -95,7 +100,7 @@ class SettlementDriver:
                 returning box.id, box.box_id, box.generation, box.settlement_attempts,
                           box.stopped_at < clock_timestamp() - make_interval(secs => %s)
                 """,  # noqa: S608 - constants of ours
-                [limit, holder.owner, holder.lease_seconds, GIVE_UP_AFTER.total_seconds()],
+                [self._due_by, limit, holder.owner, holder.lease_seconds, GIVE_UP_AFTER.total_seconds()],
             )
             return [Task(*row) for row in cursor.fetchall()]
 
@@ -105,12 +110,15 @@ class SettlementDriver:
     def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             figure = outcome.answer if outcome.error is None else None
-            if figure is None and outcome.task.is_last:
-                figure = Figure(None)
-            if figure is None:
-                _again(outcome.task, _code(outcome.error))
-            else:
+            pause = _pause_asked_for(outcome.error)
+            if figure is not None:
                 _write(outcome.task, figure)
+            elif pause is not None:
+                _put_off(outcome.task, pause)
+            elif outcome.task.is_last:
+                _write(outcome.task, Figure(None))
+            else:
+                _again(outcome.task, _code(outcome.error))
 
     def seconds_until_due(self) -> float | None:
         with connection.cursor() as cursor:
@@ -126,9 +134,19 @@ _NEXT_DUE = f"""
 """  # noqa: S608
 
 
-def settle_due() -> int:
-    """Settle everything that is due now, once; how many rows were asked about."""
-    return pump.run_once([SettlementDriver(with_unscheduled=True)]).claimed
+def settle_due(*, gate: Gate | None = None, ends_at: float = math.inf) -> int:
+    """Settle everything that is due now, once, rows without a due time too; how many rows were asked about.
+
+    Ends early when the provider asks to be left alone, or at `ends_at` (on `time.monotonic`).
+    """
+    gate, asked = gate or Gate(), 0
+    driver = SettlementDriver(gate=gate, due_by=database_now())
+    while not gate.seconds_left() and time.monotonic() < ends_at:
+        claimed = pump.run_once([driver], limit=AT_ONCE).claimed
+        asked += claimed
+        if claimed < AT_ONCE:
+            break
+    return asked
 
 
 def _write(task: Task, figure: Figure) -> bool:
@@ -160,6 +178,24 @@ def _again(task: Task, code: str | None) -> bool:
             [pause, code, task.pk, task.generation],
         )
         return bool(cursor.rowcount == 1)
+
+
+def _put_off(task: Task, seconds: float) -> bool:
+    """The provider asked to be left alone: that is no look without a figure."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            update conversation_boxes box set {leases.RELEASE},
+                next_settlement_at = clock_timestamp() + make_interval(secs => %s)
+            where box.id = %s and box.generation = %s and box.usage_settled_at is null
+            """,  # noqa: S608
+            [seconds, task.pk, task.generation],
+        )
+        return bool(cursor.rowcount == 1)
+
+
+def _pause_asked_for(error: Any) -> float | None:
+    return error.retry_after_seconds if isinstance(error, RetryLater) else None
 
 
 def _code(error: Any) -> str | None:

@@ -52,10 +52,17 @@ class Up:
         assert self.process.poll() is None, self.said()
         return "Up. Ctrl-C stops everything." in self.said()
 
+    def ends(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Wait for its end; its exit status."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end; it said:\n{self.said()}") from None
+
     def interrupt(self) -> int:
         """Ctrl-C; its exit status."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.ends()
 
 
 class Clone:

@@ -19,7 +19,6 @@ from openagents_site.launcher.api_client import Api
 from tests.peers import needs
 
 from .installation import (
-    PATIENCE_SECONDS,
     START_SECONDS,
     Clone,
     Up,
@@ -47,7 +46,7 @@ def clone() -> Iterator[Clone]:
 def once(clone: Clone) -> tuple[int, str]:
     """The first start of the fresh clone: exit status and everything it said."""
     up = clone.starts("--once")
-    return up.process.wait(START_SECONDS), up.said()
+    return up.ends(START_SECONDS), up.said()
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +165,7 @@ def test_the_curl_lines_work_as_they_are_shown(clone: Clone, up: Up) -> None:
 def test_a_second_start_says_where_the_first_one_is(clone: Clone, up: Up) -> None:
     second = clone.starts()
 
-    assert second.process.wait(PATIENCE_SECONDS) == 0
+    assert second.ends() == 0
     assert re.search(rf"Already running at http://\S+ \(process {up.process.pid};", second.said())
     assert up.process.poll() is None
 
@@ -174,7 +173,7 @@ def test_a_second_start_says_where_the_first_one_is(clone: Clone, up: Up) -> Non
 def test_once_beside_a_running_one_uses_it(clone: Clone, up: Up) -> None:
     second = clone.starts("--once")
 
-    assert second.process.wait(PATIENCE_SECONDS) == 0, second.said()
+    assert second.ends() == 0, second.said()
     assert "the run completed, exit status 0" in second.said()
     assert up.process.poll() is None
 
@@ -186,7 +185,7 @@ def test_a_port_that_must_be_used_and_is_taken_ends_the_start(clone: Clone, up: 
 
     second = clone.starts("--once", env=clone.environment | elsewhere)
 
-    assert second.process.wait(PATIENCE_SECONDS) == 1
+    assert second.ends() == 1
     assert second.said().splitlines()[-1].startswith(f"bin/up: Port {port[1]}")
 
 
@@ -216,7 +215,7 @@ def test_an_ordinary_user_can_do_it_too(clone: Clone, once: tuple[int, str]) -> 
 
     user = clone.starts("--once", env=environment, user=65534, group=65534, extra_groups=[])
 
-    assert user.process.wait(START_SECONDS) == 0, user.said()
+    assert user.ends(START_SECONDS) == 0, user.said()
     assert "the run completed, exit status 0" in user.said()
 
 

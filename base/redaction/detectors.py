@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from . import rules
@@ -57,8 +59,15 @@ class Seen:
 
 
 class Detector(Protocol):
+    @property
+    def word_starts(self) -> str:
+        """The characters a secret begins with, for a kind that must stand at the start of a word; else empty."""
+
     def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
         """The first secret, or possible beginning of one, at or after `position`; `seen` is for quick looks."""
+
+    def find_here(self, text: str, position: int, *, final: bool) -> Hit | None:
+        """The same at `position` alone, which is taken for the start of a word."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +95,34 @@ class Sequence:
         begun = self._begun(text, position)
         return begun if begun and (hit is None or begun.start < hit.start) else hit
 
+    @cached_property
+    def word_starts(self) -> str:
+        first = self.pattern.parts[0]
+        if not self.at_word_start or not isinstance(first, Literal):
+            return ""
+        starts = "".join(text[0] for text in first.texts)
+        return starts.lower() + starts.upper() if first.any_case else starts
+
+    def find_here(self, text: str, position: int, *, final: bool) -> Hit | None:
+        match = (self.pattern.final if final else self.pattern.whole).match(text, position)
+        if match:
+            return self._judged(match)
+        return Hit(position) if not final and self.pattern.begun.match(text, position) else None
+
     def _whole(self, text: str, position: int, pattern: re.Pattern[str]) -> Hit | None:
         while match := pattern.search(text, position):
             position = match.start() + 1
-            if self._may_start(text, match.start()) and (
-                self.judge is None or self.judge(_visible(match[0]))
-            ):
-                hidden_from = match.start()
-                if self.hide_after and (shown := self.hide_after.match(match[0])):
-                    hidden_from += shown.end()
-                return Hit(match.start(), match.end(), hidden_from, self.mark, self.swallow)
+            if self._may_start(text, match.start()) and (hit := self._judged(match)):
+                return hit
         return None
+
+    def _judged(self, match: re.Match[str]) -> Hit | None:
+        if self.judge and not self.judge(_visible(match[0])):
+            return None
+        hidden_from = match.start()
+        if self.hide_after and (shown := self.hide_after.match(match[0])):
+            hidden_from += shown.end()
+        return Hit(match.start(), match.end(), hidden_from, self.mark, self.swallow)
 
     def _begun(self, text: str, position: int) -> Hit | None:
         window = self.pattern.longest if GAP not in text else self.pattern.longest * 9
@@ -117,6 +143,8 @@ class Sequence:
 class Listed:
     """A secret that is known by its value."""
 
+    word_starts = ""
+
     _BROKEN = re.compile("\0{9,}")
 
     def __init__(self, value: str) -> None:
@@ -130,6 +158,9 @@ class Listed:
             if begun is not None:
                 return Hit(begun)
         return Hit(whole.start(), whole.end(), whole.start()) if whole else None
+
+    def find_here(self, text: str, position: int, *, final: bool) -> Hit | None:
+        return None
 
     def _begun(self, text: str, position: int, limit: int) -> int | None:
         """Where the first beginning of the value that reaches the end of the text starts, if before `limit`."""
@@ -147,7 +178,10 @@ class Listed:
 class SecretWord:
     """Words of 40 to 100 URL-safe characters that `is_secret` knows, also where gaps divide them or end them."""
 
-    _RUN = re.compile(rf"(?<![{rules.WORD}])[{rules.WORD}]++(?:\0{{1,8}}+[{rules.WORD}]++){{0,8}}+")
+    word_starts = string.ascii_letters + string.digits + "_-"
+
+    _WORD = rf"[{rules.WORD}]++(?:\0{{1,8}}+[{rules.WORD}]++){{0,8}}+"
+    _RUN, _RUN_HERE = re.compile(rf"(?<![{rules.WORD}]){_WORD}"), re.compile(_WORD)
     _BEGUN = re.compile(rf"[{rules.WORD}](?:\0{{0,8}}+[{rules.WORD}]){{0,99}}+\0{{0,8}}+\Z")
     _PART = re.compile(rf"[{rules.WORD}]++")
 
@@ -163,6 +197,10 @@ class SecretWord:
                     return hit
             position = match.start() + 1 if GAP in match[0] else match.end()
         return None
+
+    def find_here(self, text: str, position: int, *, final: bool) -> Hit | None:
+        match = self._RUN_HERE.match(text, position)
+        return self._judged(text, match, final=final) if match else None
 
     def _judged(self, text: str, match: re.Match[str], *, final: bool) -> Hit | None:
         word = ""
@@ -306,4 +344,4 @@ def _assignment(
 
 
 def _is_a_value(text: str) -> bool:
-    return re.split(r"[=:]", text, maxsplit=1)[1].strip(" \t\"'").lower() not in rules.NO_SECRETS
+    return re.split(r"[=:]", text, maxsplit=1)[1].strip(" \t\"'),;.}]").lower() not in rules.NO_SECRETS

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 MARK = "[REDACTED]"
 URL_MARK = "[REDACTED_URL]"
 
-WORD = "A-Za-z0-9_-"  # URL-safe base64
-DOTTED = "A-Za-z0-9._-"
+WORD = r"A-Za-z0-9_\-"  # URL-safe base64
+DOTTED = r"A-Za-z0-9._\-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ TOKENS = (
     TokenRule("dop_v1_", "a-f0-9", 32),  # DigitalOcean
 )
 
-BEARER_TOKEN = "A-Za-z0-9._~+/-"  # noqa: S105  the characters of a token, not a token
+BEARER_TOKEN = r"A-Za-z0-9._~+/\-"  # noqa: S105  the characters of a token, not a token
 MOST_SPACES = 64
 BASIC_DECIDED_AT = 16
 

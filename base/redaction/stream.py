@@ -153,7 +153,7 @@ class _Scan:
             state.swallowing,
             state.after_invalid,
         )
-        self._final = final
+        self._final, self._is_after_hidden = final, False
         self._original, self._emitted = original, 0
         self._skeleton = Skeleton.of(original)
         self._text = state.before + self._skeleton.text  # one character of context
@@ -168,6 +168,8 @@ class _Scan:
         if self.swallowing:
             return
         self._next = [self._find(detector) for detector in self._detectors]
+        if self._position > 1:
+            self._look_here()
         while hit := self._first_hit():
             if hit.end is None:
                 self._show(hit.start)
@@ -178,16 +180,33 @@ class _Scan:
                 self._swallow(Swallowing.begin(hit.swallow))
             if self.swallowing:
                 return
+            self._look_here()
         self._show(len(self._text))
 
     def state(self, held: bytes) -> RedactorState:
+        return RedactorState(self.offset, held, self._before(), self.swallowing, self._after_invalid)
+
+    def _before(self) -> str:
         before = self._text[self._position - 1]
-        if before != "-":
-            before = "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
-        return RedactorState(self.offset, held, before, self.swallowing, self._after_invalid)
+        if self._is_after_hidden:
+            return "\n"
+        if before == "-":
+            return before
+        return "a" if before.isascii() and (before.isalnum() or before == "_") else "\n"
 
     def _find(self, detector: Detector) -> Hit | None:
         return detector.find(self._text, self._position, self._seen, final=self._final)
+
+    def _look_here(self) -> None:
+        """What follows something hidden stands at the start of a word, whatever was hidden."""
+        character = self._text[self._position : self._position + 1]
+        if not character:
+            return
+        for index, detector in enumerate(self._detectors):
+            if character in detector.word_starts:
+                hit = detector.find_here(self._text, self._position, final=self._final)
+                if hit:
+                    self._next[index] = hit
 
     def _first_hit(self) -> Hit | None:
         """The next secret from here on; each detector looks again only once the text moved past what it had found."""
@@ -215,6 +234,7 @@ class _Scan:
         taken, start = self._take(position)
         if not taken:
             return
+        self._is_after_hidden = True
         last = self.pieces[-1] if self.pieces else None
         if not mark and last and not last.exact and last.raw_end == start:
             self.pieces[-1] = Piece(last.raw_start, self.offset, last.text, exact=False)
@@ -224,6 +244,7 @@ class _Scan:
 
     def _show(self, position: int) -> None:
         taken, start = self._take(position)
+        self._is_after_hidden = self._is_after_hidden and not taken
         if taken.isascii() and "\0" not in taken:
             self._exact(taken, start)
             return

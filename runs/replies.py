@@ -23,6 +23,7 @@ MAX_OFFSET = 2**63 - 1
 MAX_DATA_BYTES = 16 * 1024 * 1024
 
 _LINE = re.compile(r"^OA_([A-Z]+)=(.*)$")
+_UNFINISHED = ""
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _CODE = re.compile(r"[a-z_]{1,40}(?: [A-Za-z0-9_.-]{1,40})?")
 
@@ -199,8 +200,12 @@ def _stdout(answer: Answer) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
+    """The fields of a reply. One that stops inside a line before the log is told has the mark of an unfinished one."""
     matches = (_LINE.match(line.strip("\r")) for line in text.split("\n"))
-    return {match[1]: match[2] for match in matches if match}
+    fields = {match[1]: match[2] for match in matches if match}
+    if "EXIT" in fields and "SIZE" not in fields and not text.endswith("\n"):
+        fields[_UNFINISHED] = ""
+    return fields
 
 
 def _error(fields: Mapping[str, str]) -> str | None:
@@ -242,9 +247,8 @@ def _log(fields: Mapping[str, str], asked: int | None) -> LogPiece:
     offset = _integer(fields.get("OFFSET"), MAX_OFFSET)
     if offset is None:
         offset = asked if asked is not None else max(0, (size or 0) - len(data))
-    if size is None:  # our scripts say the end before the size: where only the end arrived, the reply was cut
-        return LogPiece(offset, offset + len(data), data, cut or "END" in fields)
-    return LogPiece(offset, size, data, cut)
+    cut = cut or _UNFINISHED in fields or ("END" in fields and not {"LENGTH", "DATA"} <= fields.keys())
+    return LogPiece(offset, offset + len(data) if size is None else size, data, cut)
 
 
 def _data(fields: Mapping[str, str]) -> tuple[bytes, bool]:

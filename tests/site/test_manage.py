@@ -17,7 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {"PATH": os.environ["PATH"]}
     return subprocess.run(
-        [sys.executable, "manage.py", *arguments], cwd=ROOT, env=kept | environment, capture_output=True, text=True
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
     )
 
 

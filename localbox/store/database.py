@@ -23,11 +23,9 @@ class Database:
     """Open file of one provider. `reader` must only be used for reading, on the thread that opened it."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = _connect(path)
-        migrate(self._writer)
+        self._writer = _connect(path, migrate)
         path.chmod(0o600)
-        self.reader = _connect(path)
-        self.reader.execute("PRAGMA query_only = ON")
+        self.reader = _connect(path, _refuse_writes)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localbox-writer")
 
     async def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
@@ -36,10 +34,9 @@ class Database:
         Whatever `change` raises is raised here, and nothing of it is kept. A caller that is cancelled meanwhile
         does not undo the change.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.write_now, change)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, change)
 
-    def write_now(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """`write` without an event loop, for the commands."""
+    def _transaction(self, change: Callable[[sqlite3.Connection], T]) -> T:
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             result = change(self._writer)
@@ -56,11 +53,24 @@ class Database:
         self._writer.close()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, prepare: Callable[[sqlite3.Connection], object]) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _configure(connection)
+        prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_writes(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _configure(connection: sqlite3.Connection) -> None:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA busy_timeout = 10000")
-    return connection

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -104,6 +106,17 @@ def test_records_that_are_no_database_are_one_sentence(folder: Path) -> None:
     refused = localbox("serve", "--port", "0", "--state-dir", str(folder))
 
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_records_of_a_later_version_are_one_sentence(folder: Path) -> None:
+    (folder / "private").mkdir()
+    with contextlib.closing(sqlite3.connect(folder / "private" / "localbox.sqlite3")) as records:
+        records.execute("PRAGMA user_version = 999")
+
+    refused = localbox("serve", "--port", "0", "--state-dir", str(folder))
+
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "later version" in refused.stderr
 
 
 def test_a_second_server_on_the_same_folder_is_refused(localbox_server: LocalboxServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -65,9 +66,10 @@ def described(process: psutil.Process) -> str:
     return " ".join([*process.cmdline(), *process.environ().values()])
 
 
-def records(server: LocalboxServer) -> sqlite3.Connection:
+def records(server: LocalboxServer) -> contextlib.closing[sqlite3.Connection]:
     """The provider's own records, for reading."""
-    return sqlite3.connect(f"file:{server.state_dir}/private/localbox.sqlite3?mode=ro", uri=True)
+    path = f"file:{server.state_dir}/private/localbox.sqlite3?mode=ro"
+    return contextlib.closing(sqlite3.connect(path, uri=True))
 
 
 def supervisor_pid(server: LocalboxServer, box_id: str) -> int:

@@ -21,6 +21,7 @@ echo "result.txt holds: $(cat result.txt)"
 READY_STATES = frozenset({"ready", "idle", "running"})
 STARTING_STATES = frozenset({"init", "provisioning", "provisioned", "cloning"})
 READY_SECONDS = 120.0
+RUN_SECONDS = 180.0  # the command takes three
 SETTLEMENT_SECONDS = 20.0
 AGAIN_SECONDS = 60.0  # for how long a site that does not answer is asked again
 Say = Callable[[str, str], None]  # text, style
@@ -80,10 +81,14 @@ class FirstRun:
         run = self._persistently(
             lambda key: self._api.post("/api/v1/runs", {"box": box["id"], "command": COMMAND}, key)
         )
-        offset, shown = 0, _Lines(self._say)
+        offset, shown, deadline = 0, _Lines(self._say), time.monotonic() + RUN_SECONDS
         while True:
             if self._stopping():
                 raise FirstRunFailed("stopped before the command ended")
+            if time.monotonic() > deadline:
+                raise FirstRunFailed(
+                    f"the command did not end within {RUN_SECONDS:.0f} s (the run is {run['state']})"
+                )
             ended = run[
                 "is_terminal"
             ]  # known before the output is read, so that the last of it is not missed

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from base.text import NUL_MARK, REPLACEMENT, decode_prefix
 
-from . import detectors
+from . import kinds, known
 from .detectors import Detector, Hit, Seen
 from .skeleton import Skeleton, without_open_escape
 from .swallow import Swallowing
@@ -46,24 +46,24 @@ class Policy:
 
     def detectors(self) -> list[Detector]:
         """All that look for secrets; of two secrets that begin at one place the first decides."""
-        known = [*_known(self.secrets), *_fixed(self.provider_domains)]
-        return [*known, detectors.SecretWord(self.is_secret_word)] if self.is_secret_word else known
+        words = [known.SecretWord(self.is_secret_word)] if self.is_secret_word else []
+        return [*_known(self.secrets), *_fixed(self.provider_domains), *words]
 
 
 @lru_cache(maxsize=8)
 def _known(secrets: tuple[str, ...]) -> tuple[Detector, ...]:
-    return tuple(detectors.listed(secrets))
+    return tuple(known.listed(secrets))
 
 
 @lru_cache(maxsize=8)
 def _fixed(provider_domains: tuple[str, ...]) -> tuple[Detector, ...]:
     return (
-        detectors.key_block(),
-        detectors.urls(provider_domains),
-        detectors.url_parameters(),
-        *detectors.authorization(),
-        *detectors.tokens(),
-        *detectors.assignments(),
+        kinds.key_block(),
+        kinds.urls(provider_domains),
+        kinds.url_parameters(),
+        *kinds.authorization(),
+        *kinds.tokens(),
+        *kinds.assignments(),
     )
 
 

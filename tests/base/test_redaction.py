@@ -298,7 +298,7 @@ def test_a_complete_text_differs_from_a_stream_only_in_hiding_whole_urls(log: by
 
 
 FORMS = re.compile(
-    r"\bsk-[\w-]{16}|\b(?:oa_(?:pat|agent|assignment)_|smct_)[\w.-]{16}|\bgh[pousr]_[A-Za-z0-9]{16}|\bAKIA[A-Z0-9]{16}"
+    r"\b(?:sk-|smct_)[\w-]{16}|\boa_(?:pat|agent|assignment)_[\w.-]{16}|\bgh[pousr]_[A-Za-z0-9]{16}|\bAKIA[A-Z0-9]{16}"
     r"|(?i:\bbearer\s+[\w.~+/-])|https?://[^\s/?#\"'<>`\\@:]*:[^\s/?#\"'<>`\\@]*@|known secret|w{42}",
     re.ASCII,
 )

@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ async def _connected(record: SupervisorRecord) -> AsyncIterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def _short(path: Path) -> Any:
+def _short(path: Path) -> Iterator[str]:
     """An address that fits: a long path is reached through its opened folder."""
     if len(os.fsencode(path)) <= _LONGEST_PATH:
         yield str(path)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ..errors import ApiError, bad_request, not_found
 from ..runtime.interface import RuntimeFault
 
-_AT_FAULT_THE_REQUEST = ("invalid_cwd", "invalid_path", "file_too_large")
+_AT_FAULT_THE_REQUEST = ("invalid_command", "invalid_cwd", "invalid_path", "file_too_large")
 
 
 @contextmanager

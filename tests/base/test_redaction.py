@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -402,6 +403,22 @@ def _calls(unit: str, size: int) -> int:
     finally:
         sys.setprofile(previous)
     return calls
+
+
+@pytest.mark.parametrize("unit", [*ENDLESS, "s\r\r\r\rk", "https://a:", "password=", "x" * 30 + "\r"])
+def test_the_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
+    """Eight times the text takes about eight times as long; a quadratic search would take 64 times."""
+    short, long = (min(_seconds(unit, size) for _ in range(3)) for size in (20_000, 160_000))
+
+    assert long < short * 32
+
+
+def _seconds(unit: str, size: int) -> float:
+    data = (unit * (size // len(unit))).encode()
+    redactor, started = Redactor(POLICY), time.process_time()
+    redactor.feed(data)
+    redactor.flush()
+    return time.process_time() - started
 
 
 # Structured data

@@ -47,7 +47,7 @@ _CLAIM = """
         from box_runs run join conversation_boxes box on box.id = run.conversation_box_id
         where {which}
         order by run.next_step_at limit %(limit)s
-        for update of run skip locked)
+        for update of run {locked})
     update box_runs run set {take},
         next_step_at = case when run.state in ({terminal})
             then clock_timestamp() + make_interval(secs => %(lease)s)
@@ -80,12 +80,14 @@ class Claimed:
 
 def claim_due(holder: Holder, limit: int, patience_seconds: float) -> list[Claimed]:
     """At most `limit` due runs, leased to `holder`."""
-    return _claim(_DUE, holder, {"limit": limit, "patience": patience_seconds, "ignore_pause": False})
+    return _claim(
+        _DUE, "skip locked", holder, {"limit": limit, "patience": patience_seconds, "ignore_pause": False}
+    )
 
 
 def claim_one(run_id: UUID, holder: Holder) -> Claimed | None:
-    """This run, due or not, unless somebody else holds it. A pause that the provider asked for does not count."""
-    found = _claim(_THIS_ONE, holder, {"id": run_id, "limit": 1, "patience": 0, "ignore_pause": True})
+    """This run, due or not, unless somebody else holds it; waits for who is just writing it. A pause that the provider asked for does not count."""
+    found = _claim(_THIS_ONE, "", holder, {"id": run_id, "limit": 1, "patience": 0, "ignore_pause": True})
     return found[0] if found else None
 
 
@@ -122,11 +124,16 @@ _MARK_PROBE = f"""
 """  # noqa: S608
 
 
-def _claim(which: str, holder: Holder, values: dict[str, Any]) -> list[Claimed]:
+def _claim(which: str, locked: str, holder: Holder, values: dict[str, Any]) -> list[Claimed]:
     lease = max(holder.lease_seconds, LONGEST_CALL_SECONDS)
     take = leases.take("run").replace("%s", "%(owner)s", 1).replace("%s", "%(lease)s", 1)
     sql = _CLAIM.format(
-        which=which, take=take, free=leases.free("run"), may_dispatch=_MAY_DISPATCH, terminal=_TERMINAL
+        which=which,
+        locked=locked,
+        take=take,
+        free=leases.free("run"),
+        may_dispatch=_MAY_DISPATCH,
+        terminal=_TERMINAL,
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, {**values, "owner": holder.owner, "lease": lease})

@@ -177,7 +177,7 @@ def test_a_create_with_a_wrong_field_is_refused(http: Http, body: dict[str, Any]
         ({"command": ""}, "invalid_command"),
         ({"command": " \n"}, "invalid_command"),
         ({"command": "a\0b"}, "invalid_command"),
-        ({"command": "a\ud800"}, "invalid_command"),
+        ({"command": "a\ud800"}, "invalid_json"),
         ({"command": ["ls"]}, "invalid_command"),
         ({"command": "true", "timeoutSeconds": 0}, "invalid_timeout"),
         ({"command": "true", "timeoutSeconds": 601}, "invalid_timeout"),

@@ -20,11 +20,11 @@ class Listed:
     _BROKEN = re.compile("\0{9,}")
 
     def __init__(self, value: str) -> None:
-        self.value, self._hint = value, value.lower()
+        self.value, self.hints = value, (value.lower(),)
         self._whole = re.compile(Literal((value,)).whole())
 
     def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
-        whole = self._whole.search(text, position) if seen.has(self._hint) else None
+        whole = self._whole.search(text, position) if seen.has(self.hints[0]) else None
         if not final:
             begun = self._begun(text, position, whole.start() if whole else len(text))
             if begun is not None:

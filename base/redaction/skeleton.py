@@ -22,7 +22,7 @@ class Skeleton:
 
     @classmethod
     def of(cls, original: str) -> Skeleton:
-        if _is_plain(original) or INVISIBLE.search(original) is None:
+        if is_plain(original) or INVISIBLE.search(original) is None:
             return cls(original)
         pieces: list[str] = []
         gaps: list[int] = []
@@ -48,7 +48,7 @@ class Skeleton:
 _PLAIN = bytes([9, 10, *range(32, 127)])
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str) -> bool:
     """Plain ASCII, by far the most frequent case, recognised at the speed of copying."""
     return text.isascii() and not text.encode().translate(None, _PLAIN)
 

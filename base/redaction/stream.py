@@ -11,8 +11,8 @@ from functools import lru_cache
 from base.text import NUL_MARK, REPLACEMENT, decode_prefix
 
 from . import kinds, known
-from .detectors import Detector, Hit, Seen
-from .skeleton import Skeleton, without_open_escape
+from .detectors import Detector, Hit, Seen, Sequence
+from .skeleton import Skeleton, is_plain, without_open_escape
 from .swallow import Swallowing
 
 _NOT_STORABLE = re.compile("[\udc80-\udcff]+|\0{1,64}")
@@ -44,6 +44,18 @@ class Policy:
     is_secret_word: Callable[[str], object] | None = None
     provider_domains: tuple[str, ...] = ()
 
+    def has_no_sign_of_a_secret(self, text: str) -> bool:
+        """A quick look at a complete text: nothing in it has to be looked at closely. Most texts are of this sort."""
+        lowered = text.lower()
+        return (
+            self.is_secret_word is None
+            and is_plain(text)
+            and not any(map(lowered.__contains__, self._hints()))
+        )
+
+    def _hints(self) -> tuple[str, ...]:
+        return _all_hints(self.secrets, self.provider_domains)
+
     def detectors(self) -> list[Detector]:
         """All that look for secrets; of two secrets that begin at one place the first decides."""
         words = [known.SecretWord(self.is_secret_word)] if self.is_secret_word else []
@@ -51,12 +63,19 @@ class Policy:
 
 
 @lru_cache(maxsize=8)
-def _known(secrets: tuple[str, ...]) -> tuple[Detector, ...]:
+def _known(secrets: tuple[str, ...]) -> tuple[known.Listed, ...]:
     return tuple(known.listed(secrets))
 
 
 @lru_cache(maxsize=8)
-def _fixed(provider_domains: tuple[str, ...]) -> tuple[Detector, ...]:
+def _all_hints(secrets: tuple[str, ...], provider_domains: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        {hint for detector in (*_known(secrets), *_fixed(provider_domains)) for hint in detector.hints}
+    )
+
+
+@lru_cache(maxsize=8)
+def _fixed(provider_domains: tuple[str, ...]) -> tuple[Sequence, ...]:
     return (
         kinds.key_block(),
         kinds.urls(provider_domains),

@@ -298,6 +298,20 @@ def test_a_complete_text_differs_from_a_stream_only_in_hiding_whole_urls(log: by
     assert whole == re.sub(r"(?i)https?://[^\s\"'<>`]*?\[REDACTED_URL\]", "[REDACTED_URL]", streamed)
 
 
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from([fragment for fragment in FRAGMENTS if fragment.isascii()]), max_size=6).map(
+        "".join
+    )
+)
+def test_a_quick_look_never_overlooks_a_secret(text: str) -> None:
+    policy = Policy(POLICY.secrets)
+    redactor = Redactor(policy)
+    closely = "".join(piece.text for piece in redactor.feed(text.encode()) + redactor.flush())
+
+    assert not policy.has_no_sign_of_a_secret(text) or closely == text
+
+
 FORMS = re.compile(
     r"\b(?:sk-|smct_)[\w-]{16}|\boa_(?:pat|agent|assignment)_[\w.-]{16}|\bgh[pousr]_[A-Za-z0-9]{16}|\bAKIA[A-Z0-9]{16}"
     r"|(?i:\bbearer\s+[\w.~+/-])|https?://[^\s/?#\"'<>`\\@:]*:[^\s/?#\"'<>`\\@]*@|known secret|w{42}",

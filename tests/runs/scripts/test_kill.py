@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import uuid
 from pathlib import Path
 
@@ -36,23 +35,37 @@ def test_nothing_of_a_stubborn_run_remains(box: ScriptBox) -> None:
 
 
 def test_a_child_that_shed_its_environment_is_found_by_the_log_it_writes_to(box: ScriptBox) -> None:
-    box.dispatch("env -i setsid sleep 612 & echo ready; sleep 600")
-    wait_until(lambda: box.poll().log.size)
+    child = _unmistakable_sleep()
+    box.dispatch(f"env -i setsid {child} & echo ready; sleep 600")
+    wait_until(lambda: box.poll().log.size and _is_running(child))
 
     assert box.kill(grace_seconds=1).cancelled
-    assert not _running("sleep 612", box)
+    assert not _is_running(child)
 
 
 def test_a_child_that_shed_environment_and_log_is_found_in_the_runs_session(box: ScriptBox) -> None:
-    box.dispatch("env -i sleep 613 >/dev/null 2>&1 & echo ready; sleep 600")
-    wait_until(lambda: box.poll().log.size)
+    child = _unmistakable_sleep()
+    box.dispatch(f"env -i {child} >/dev/null 2>&1 & echo ready; sleep 600")
+    wait_until(lambda: box.poll().log.size and _is_running(child))
 
     assert box.kill(grace_seconds=1).cancelled
-    assert not _running("sleep 613", box)
+    assert not _is_running(child)
 
 
-def _running(command: str, box: ScriptBox) -> str:
-    return subprocess.run(["pgrep", "-fx", command], capture_output=True, text=True).stdout
+def _unmistakable_sleep() -> str:
+    return f"sleep {10_000 + uuid.uuid4().int % 1_000_000}"
+
+
+def _is_running(command: str) -> bool:
+    wanted = command.replace(" ", "\0").encode() + b"\0"
+    return any(wanted == _command_line(entry) for entry in Path("/proc").glob("[0-9]*/cmdline"))
+
+
+def _command_line(entry: Path) -> bytes:
+    try:
+        return entry.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_polite_run_may_clean_up(box: ScriptBox) -> None:
@@ -88,7 +101,7 @@ def test_a_kill_races_with_an_end_and_both_tell_the_same(dash_box: ScriptBox) ->
     told = set()
     for number in range(30):
         dash_box.run_directory = f"$HOME/runs/{uuid.uuid4()}"
-        dash_box.dispatch(f"sleep 0.0{number % 6}; exit 4")
+        dash_box.dispatch(f"sleep 0.{number % 10}; exit 4")
 
         reply = dash_box.kill()
         later = dash_box.poll()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_a_command_that_kills_its_whole_group_does_not_kill_the_witness(box: Scr
 
 def test_lack_of_memory_is_hinted_at(dash_box: ScriptBox) -> None:
     """In a memory control group of its own, so that the kernel really ends a process for lack of memory."""
-    group = Path("/sys/fs/cgroup/memory/openagents-test")
+    group = Path(f"/sys/fs/cgroup/memory/openagents-test-{os.getpid()}")
     try:
         group.mkdir(exist_ok=True)
         (group / "memory.limit_in_bytes").write_text(str(24 * 1024 * 1024))

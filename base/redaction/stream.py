@@ -69,9 +69,9 @@ def _known(secrets: tuple[str, ...]) -> tuple[known.Listed, ...]:
 
 @lru_cache(maxsize=8)
 def _all_hints(secrets: tuple[str, ...], provider_domains: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        {hint for detector in (*_known(secrets), *_fixed(provider_domains)) for hint in detector.hints}
-    )
+    hints = [detector.hints for detector in _known(secrets)]
+    hints += [detector.hints for detector in _fixed(provider_domains)]
+    return tuple({hint for some in hints for hint in some})
 
 
 @lru_cache(maxsize=8)

@@ -69,7 +69,7 @@ def _known(secrets: tuple[str, ...]) -> tuple[known.Listed, ...]:
 
 @lru_cache(maxsize=8)
 def _all_hints(secrets: tuple[str, ...], provider_domains: tuple[str, ...]) -> tuple[str, ...]:
-    hints = [detector.hints for detector in _known(secrets)]
+    hints: list[tuple[str, ...]] = [detector.hints for detector in _known(secrets)]
     hints += [detector.hints for detector in _fixed(provider_domains)]
     return tuple({hint for some in hints for hint in some})
 

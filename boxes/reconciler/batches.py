@@ -33,11 +33,11 @@ def written(sql: str, rows: Sequence[T], columns: Callable[[T], Sequence[Any]]) 
 
 
 def _returned(sql: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    with _undone_if_refused(), connection.cursor() as cursor:
+    with undone_if_refused(), connection.cursor() as cursor:
         cursor.execute(sql, [list(column) for column in zip(*rows, strict=True)])
         return [row[0] for row in cursor.fetchall()]
 
 
-def _undone_if_refused() -> AbstractContextManager[Any]:
+def undone_if_refused() -> AbstractContextManager[Any]:
     """A statement alone undoes itself; within a transaction of the caller it needs a savepoint to do so."""
     return transaction.atomic() if connection.in_atomic_block else nullcontext()

@@ -17,6 +17,7 @@ from boxes import ending, stopping
 from boxes.errors import ProviderError
 from boxes.models import Box
 from boxes.reconciler import events, write
+from boxes.reconciler.batches import undone_if_refused
 from boxes.reconciler.decide import life_over
 from boxes.reconciler.rows import rows_of
 from boxes.reconciler.stops import StopCall, Stops
@@ -159,7 +160,7 @@ def _still_due(read: Row, claimed: Row, stop: Stop, now: datetime, policy: Polic
 def _settle_stop(box: Box, row: Row, stop: Stop, call: StopCall, result: PassResult) -> None:
     def settle() -> bool:
         if call.error is not None:
-            return _stop_failed(box, call, call.error, result)
+            return _stop_failed(box, row, call, call.error, result)
         with pghistory.context(actor="reconciler", why=stop.why):
             return stopping.complete_stop(box, stop.reason, call.answer, by_pass=True)
 
@@ -168,14 +169,14 @@ def _settle_stop(box: Box, row: Row, stop: Stop, call: StopCall, result: PassRes
         log.info("box_stopped_by_pass", box=str(row.pk), reason=str(stop.reason), why=stop.why)
 
 
-def _stop_failed(box: Box, call: StopCall, error: ProviderError, result: PassResult) -> bool:
+def _stop_failed(box: Box, row: Row, call: StopCall, error: ProviderError, result: PassResult) -> bool:
     """Give the claim back. A provider that asked to be left alone is not held against the row."""
     stopping.release_stop(box, error)
     if call.put_off_seconds is not None:
-        write.stop_put_off(box.pk, call.put_off_seconds)
+        write.stop_put_off(row.pk, call.put_off_seconds)
         result.deferred += 1
     else:
-        write.stop_failed(box.pk, str(error.code))
+        write.stop_failed(row, str(error.code))
         result.failed += 1
     return False
 
@@ -192,7 +193,8 @@ def _leave_for_later(left: Sequence[Due], stops: Stops, result: PassResult) -> N
 def _unless_bad(row: Row, write_row: Callable[[], bool]) -> bool:
     """What the write says; a row that cannot be written costs only itself. Raises only errors of the connection."""
     try:
-        return write_row()
+        with undone_if_refused():
+            return write_row()
     except (OperationalError, InterfaceError):
         raise
     except Exception:

@@ -41,6 +41,7 @@ class Row:
     stop_requested_at: datetime | None = None
     stop_requested_reason: StopReason | None = None
     next_reconciliation_at: datetime | None = None
+    reconciliation_failures: int = 0
     idle_since: datetime | None = None
     is_askable: bool = True
     """The provider can be asked about an id like this one."""

@@ -25,10 +25,12 @@ _UNTOUCHED = (
 )
 _GROWING = (
     f"clock_timestamp() + make_interval(secs => least({LONGEST_BACKOFF_SECONDS},"
-    f" {FIRST_BACKOFF_SECONDS} * power(2, least(box.reconciliation_failures, 6))))"
+    f" {FIRST_BACKOFF_SECONDS} * power(2, least(%s, 6))))"
 )
-_HOLD_AGAINST = f"""
-    reconciliation_failures = box.reconciliation_failures + 1, next_reconciliation_at = {_GROWING}"""
+_HOLD_AGAINST = (
+    "reconciliation_failures = box.reconciliation_failures + 1, next_reconciliation_at = "
+    + _GROWING % "box.reconciliation_failures"
+)
 
 _NOTES = f"""
     update conversation_boxes box set
@@ -99,13 +101,16 @@ def is_as_read(row: Row) -> bool:
         return cursor.fetchone() is not None
 
 
-def stop_failed(pk: UUID, code: str) -> None:
-    """Hold a failed stop against the row, unless it is stopped by now."""
+def stop_failed(row: Row, code: str) -> None:
+    """Hold a failed stop against the row, unless it is stopped by now.
+
+    It counts on from what the row had when it was read: the look that came before the stop did not make it well.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            f"update conversation_boxes box set {_HOLD_AGAINST}, reconciliation_error = %s"  # noqa: S608
-            " where box.id = %s and box.stopped_at is null",
-            [code[:128], pk],
+            "update conversation_boxes set reconciliation_failures = %s, reconciliation_error = %s,"  # noqa: S608
+            f" next_reconciliation_at = {_GROWING} where id = %s and stopped_at is null",
+            [row.reconciliation_failures + 1, code[:128], row.reconciliation_failures, row.pk],
         )
 
 

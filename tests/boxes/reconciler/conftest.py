@@ -1,0 +1,67 @@
+"""A ledger and a provider that agree, for tests that let them disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from base import hooks
+from base.clock import database_now
+from boxes.models import Box
+from boxes.services import provider_ownership_marker
+from conversations.models import Conversation
+from conversations.services import ensure_conversation
+from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
+from tests.fakes.provider import FakeProvider
+
+Pair = Callable[..., Box]
+
+
+@pytest.fixture
+def conversation(owner: Any) -> Conversation:
+    return ensure_conversation(owner)
+
+
+@pytest.fixture
+def make_row(conversation: Conversation) -> Pair:
+    """`make_row(box_id, age=0, **fields)` is a ready box in the ledger alone, made `age` seconds ago."""
+
+    def make(box_id: str | None = "bx_8bhkse3n", *, age: float = 0, **fields: Any) -> Box:
+        values = {
+            "conversation": conversation,
+            "state": "ready",
+            "setup_status": "done",
+            "created_at": database_now() - timedelta(seconds=age),
+        }
+        return Box.objects.create(box_id=box_id, **(values | fields))
+
+    return make
+
+
+@pytest.fixture
+def pair(make_row: Pair, provider: FakeProvider) -> Pair:  # noqa: F811
+    """`pair(box_id, age=0, row={...}, **fields)` is a box of ours, up at the provider and in the ledger."""
+
+    def make(
+        box_id: str = "bx_8bhkse3n", *, age: float = 0, row: dict[str, Any] | None = None, **fields: Any
+    ) -> Box:
+        provider.add_box(box_id, age=age, **({"name": provider_ownership_marker()} | fields))
+        return make_row(box_id, age=age, **(row or {}))
+
+    return make
+
+
+@pytest.fixture
+def incidents(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What was reported to staff during the test."""
+    reported: list[dict[str, Any]] = []
+    monkeypatch.setattr(hooks.incident_reporter, "_callables", [reported.append])
+    return reported
+
+
+def again(box: Box) -> Box:
+    """The row as it is now."""
+    return Box.objects.get(pk=box.pk)

@@ -41,5 +41,7 @@ def unseal(purpose: str, sealed: bytes) -> bytes:
 
 @lru_cache(maxsize=32)
 def _cipher(key: str, purpose: str) -> AESGCM:
-    derived = HKDF(SHA256(), length=32, salt=None, info=b"openagents-boxes:" + purpose.encode()).derive(key.encode())
+    derived = HKDF(SHA256(), length=32, salt=None, info=b"openagents-boxes:" + purpose.encode()).derive(
+        key.encode()
+    )
     return AESGCM(derived)

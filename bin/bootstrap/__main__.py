@@ -1,9 +1,9 @@
-"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test ARGUMENTS`.
+"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test|bench ARGUMENTS`.
 
 Uses nothing but the standard library, since nothing is installed yet. It promises
 
-- a virtual environment in `.venv` that holds exactly what `requirements.txt` pins (for `bin/test` also
-  `requirements-dev.txt`), every package checked against its hash;
+- a virtual environment in `.venv` that holds exactly what `requirements.txt` pins (for `bin/test` and
+  `bin/bench` also `requirements-dev.txt`), every package checked against its hash;
 - that a second start installs nothing and takes no time, a half-made environment is made anew, and two starts at the
   same time do not disturb each other;
 - that it writes below the checkout only (`.venv` and `.cache`), and needs no HOME;
@@ -22,7 +22,13 @@ from layout import CHECKOUT
 from progress import clean_environment
 from reasons import Unready, sentence_for
 
-REQUIREMENTS = {"up": ("requirements.txt",), "test": ("requirements.txt", "requirements-dev.txt")}
+DEVELOPMENT = ("requirements.txt", "requirements-dev.txt")
+REQUIREMENTS = {"up": ("requirements.txt",), "test": DEVELOPMENT, "bench": DEVELOPMENT}
+PROGRAMS = {
+    "up": ("openagents_site.launcher", "up"),
+    "test": ("openagents_site.launcher", "test"),
+    "bench": ("benchmarks",),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +50,7 @@ def become(python: Path, command: str, rest: list[str]) -> NoReturn:
     """Replace this process by the command proper."""
     environment = clean_environment() | {"OPENAGENTS_INVOKED_FROM": _working_folder()}
     os.chdir(CHECKOUT)
-    os.execve(python, [str(python), "-m", "openagents_site.launcher", command, *rest], environment)
+    os.execve(python, [str(python), "-m", *PROGRAMS[command], *rest], environment)
 
 
 def say_why(command: str, reason: str) -> int:

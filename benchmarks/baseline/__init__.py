@@ -1,0 +1,1 @@
+"""What the measurements are compared with: plain ways of doing the same work."""

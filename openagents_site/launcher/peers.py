@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WHEELS = "requirements-peers.txt"
-ASKED = re.compile(r"\bneeds\(\s*[\"']([a-z-]+)[\"']\s*\)")
+ASKED = re.compile(r"^[ ]*(?:@|pytestmark\b.*)needs\(\s*[\"']([a-z-]+)[\"']\s*\)", re.MULTILINE)
 
 
 class PeersMissing(Exception):

@@ -88,6 +88,7 @@ INSTALLED_APPS = [
     "conversations",
     "boxes",
     "runs",
+    "work",
     "openagents_site",
 ]
 MIDDLEWARE = [

@@ -1,0 +1,36 @@
+"""Reading jobs and their steps."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from accounts.models import User
+from work.errors import JobNotFound
+from work.models import Job, JobStep
+
+
+def get_job(job_id: UUID | str, user: User | None = None) -> Job:
+    """The job; with `user`, only if it is theirs: another owner's job counts as missing. Raises JobNotFound. One query."""
+    try:
+        wanted = UUID(str(job_id))
+    except ValueError:
+        raise JobNotFound from None
+    jobs = Job.objects.filter(pk=wanted)
+    if user is not None:
+        jobs = jobs.filter(owner_visitor__user=user, conversation__deleted_at=None)
+    job = jobs.first()
+    if job is None:
+        raise JobNotFound
+    return job
+
+
+def list_job_steps(job: Job | UUID) -> list[JobStep]:
+    """The job's steps in the order in which they were asked for. One query."""
+    return list(JobStep.objects.filter(work_job=job.pk if isinstance(job, Job) else job).order_by("sequence"))
+
+
+def list_jobs(conversation_id: UUID) -> QuerySet[Job]:
+    """The jobs of a conversation, newest first. One query to list."""
+    return Job.objects.filter(conversation_id=conversation_id)

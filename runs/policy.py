@@ -5,8 +5,9 @@ from __future__ import annotations
 from boxes.conf import box_api
 from runs.decide import Policy
 
-SLOTS = 256
-"""Commands to boxes that one worker has in flight at most, most of them polls that wait on their box."""
+SLOTS = 640
+"""Commands to boxes that one worker has in flight at most, nearly all of them polls that wait on their box: a thread that
+sleeps on a socket costs some ten kilobytes. Polls wait while three quarters of the slots suffice for all."""
 
 LONGEST_WAIT_SECONDS = 10
 """How long one poll waits on the box: a silent run costs six requests a minute."""

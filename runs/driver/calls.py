@@ -6,6 +6,8 @@ import signal
 import time
 from dataclasses import replace
 
+import structlog
+
 from boxes.client import CommandResult
 from boxes.errors import ProviderError, Refused, RetryLater
 from runs import replies
@@ -13,6 +15,8 @@ from runs.decide import Observation, Send, Step, Trouble, TroubleKind
 from runs.driver.task import Reply, Task
 from runs.policy import PIECE_BYTES, piece_bytes
 from runs.scripts import dispatch_script, kill_script, poll_script, probe_script
+
+log = structlog.get_logger(__name__)
 
 DISPATCH_SECONDS = 30
 PROBE_SECONDS = 15
@@ -84,6 +88,8 @@ def _read(task: Task, result: CommandResult, seconds: float) -> Reply:
             return Reply(Observation(Step.PROBE, present=probe.present, pid=probe.pid))
         case Step.KILL:
             kill = replies.parse_kill(answer, offset=task.run.received)
+            if kill.remaining:
+                log.warning("run_processes_remain", run=str(task.id), pids=list(kill.remaining))
             return _with_log(task, kill.log, kill.exit, Observation(Step.KILL, killed=kill.cancelled))
         case Step.POLL:
             poll = replies.parse_poll(answer, offset=task.run.received)

@@ -50,7 +50,7 @@ class RunDriver:
         self.slots = slots
         self._waits = waits
         self._gate = Gate()
-        self._in_flight = 0
+        self._in_flight: set[UUID] = set()
         self._orphans_at = 0.0
 
     def claim(self, holder: Holder, limit: int) -> Sequence[Task]:
@@ -61,9 +61,9 @@ class RunDriver:
         if not found:
             return []
         fault_point(CLAIMED)
-        waits = self._waits and self._in_flight + len(found) <= self.slots * 3 // 4
+        waits = self._waits and len(self._in_flight) + len(found) <= self.slots * 3 // 4
         tasks = self._prepared(found, policy_in_force(waits=waits), client(gate=self._gate))
-        self._in_flight += len(tasks)
+        self._in_flight.update(task.id for task in tasks)
         return tasks
 
     def claim_one(self, run_id: UUID, holder: Holder) -> Task | None:
@@ -73,7 +73,7 @@ class RunDriver:
             return None
         fault_point(CLAIMED)
         tasks = self._prepared([found], policy_in_force(waits=False), client(), ignore_pause=True)
-        self._in_flight += len(tasks)
+        self._in_flight.update(task.id for task in tasks)
         return tasks[0] if tasks else None
 
     def perform(self, task: Task) -> Reply:
@@ -85,7 +85,7 @@ class RunDriver:
 
     def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
         """Write what the commands told, each only if this worker still holds the run."""
-        self._in_flight = max(0, self._in_flight - len(outcomes))
+        self._in_flight.difference_update(outcome.task.id for outcome in outcomes)
         settle.settle(outcomes)
 
     def seconds_until_due(self) -> float | None:

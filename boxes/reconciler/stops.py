@@ -50,8 +50,9 @@ class Stops:
         """The next of the wanted stops to ask for at once, taken from the list; none if no more may be asked for."""
         if self.quiet_seconds or time.monotonic() > self._ends_at:
             return []
-        wave, self._size = wanted[: self._size], AT_ONCE
+        wave = wanted[: self._size]
         del wanted[: len(wave)]
+        self._size = AT_ONCE if wave else self._size
         return wave
 
     def call(self, box_ids: Sequence[str]) -> dict[str, StopCall]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from base import hooks
 from base.clock import database_now
@@ -60,6 +62,26 @@ def incidents(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     reported: list[dict[str, Any]] = []
     monkeypatch.setattr(hooks.incident_reporter, "_callables", [reported.append])
     return reported
+
+
+@contextmanager
+def refused(box: Box, when: str = "true") -> Iterator[None]:
+    """Let the database refuse every update of this row, or those that `when` (of `new`) says."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "create function refuse_row() returns trigger language plpgsql as"
+            f" $$ begin if {when} then raise exception 'not this row'; end if; return new; end $$"
+        )
+        cursor.execute(
+            "create trigger refuse_row before update on conversation_boxes for each row"
+            f" when (old.id = '{box.pk}') execute function refuse_row()"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("set constraints all immediate")
+            cursor.execute("drop function refuse_row() cascade")
 
 
 def again(box: Box) -> Box:

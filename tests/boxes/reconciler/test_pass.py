@@ -20,7 +20,7 @@ from boxes.reconciler import plan, reconcile
 from boxes.reconciler.reconcile import PASS_LOCK
 from boxes.reconciler.types import Ask
 from boxes.states import StopReason
-from tests.boxes.reconciler.conftest import Pair, again
+from tests.boxes.reconciler.conftest import Pair, again, refused
 from tests.fakes.provider import FakeProvider
 
 pytestmark = pytest.mark.django_db
@@ -339,9 +339,8 @@ def test_a_second_pass_at_the_same_time_is_a_no_op_that_says_so(pair: Pair, prov
 def test_a_row_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
     boxes = [pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"}) for digit in "234"]
     old = pair("bx_22222225", age=3601, row={"label": "old"})
-    refuse_updates_of(boxes[1])
-
-    result = reconcile()
+    with refused(boxes[1]):
+        result = reconcile()
 
     assert [again(box).last_reconciled_at is not None for box in boxes] == [True, False, True]
     assert (result.observed, result.stopped) == (3, 1)
@@ -350,30 +349,18 @@ def test_a_row_that_the_database_refuses_costs_only_itself(pair: Pair, provider:
 
 def test_an_end_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
     boxes = [pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"}, state="archived") for digit in "234"]
-    refuse_updates_of(boxes[0])
+    with refused(boxes[0]):
+        assert reconcile().ended == 2
 
-    assert reconcile().ended == 2
     assert [again(box).stopped_at is not None for box in boxes] == [False, True, True]
 
 
 def test_a_claim_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
     boxes = [pair(f"bx_2222222{digit}", age=3601, row={"label": f"box-{digit}"}) for digit in "234"]
-    refuse_updates_of(boxes[0], when="new.stop_requested_at is not null")
+    with refused(boxes[0], when="new.stop_requested_at is not null"):
+        assert reconcile().stopped == 2
 
-    assert reconcile().stopped == 2
     assert [again(box).stopped_at is not None for box in boxes] == [False, True, True]
-
-
-def refuse_updates_of(box: Box, when: str = "true") -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "create function refuse_row() returns trigger language plpgsql as"
-            f" $$ begin if {when} then raise exception 'not this row'; end if; return new; end $$"
-        )
-        cursor.execute(
-            f"create trigger refuse_row before update on conversation_boxes for each row"
-            f" when (old.id = '{box.pk}') execute function refuse_row()"
-        )
 
 
 def test_a_hook_that_raises_costs_nothing(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -81,8 +80,8 @@ def test_its_kill_can_go_on_after_the_end(make_run: MakeRun, column: str) -> Non
         ("run_directory", "/elsewhere"),
         ("requesting_principal", '{"type": "user", "id": "thief"}'),
         ("admitted_at", "2020-01-01T00:00:00Z"),
-        ("conversation_id", str(uuid.uuid4())),
-        ("conversation_box_id", str(uuid.uuid4())),
+        ("conversation_id", "00000000-0000-4000-8000-000000000001"),
+        ("conversation_box_id", "00000000-0000-4000-8000-000000000002"),
     ],
 )
 def test_who_asked_for_what_never_changes(make_run: MakeRun, column: str, value: str) -> None:

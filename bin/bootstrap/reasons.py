@@ -37,7 +37,7 @@ CAUSES = (
 )
 
 
-class Unready(Exception):  # noqa: N818 - a sentence for the user, not a fault of the program
+class Unready(Exception):
     """Why the checkout cannot be made runnable, as one sentence. `halfway`: the environment may have been changed."""
 
     def __init__(self, sentence: str, *, halfway: bool = False) -> None:

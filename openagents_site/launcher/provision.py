@@ -12,6 +12,7 @@ from pathlib import Path
 
 import django
 
+LOCK = "openagents-boxes provision"  # two installations on one database prepare it one after the other
 USER = "admin"
 SCOPES = ("read", "box:control", "computer:control", "forge:write", "work:control")
 TOKEN_NAME = "bin/up"  # noqa: S105 - the name under which the token is listed
@@ -24,14 +25,23 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
     django.setup()
     from django.conf import settings
+    from django.db import connection
+
+    from base.locks import key_of
+
+    private = Path(settings.STATE_ROOT) / "private"
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(%s)", [key_of(LOCK)])  # held until this process ends
+        print(json.dumps(prepare(private)))
+
+
+def prepare(private: Path) -> dict[str, object]:
+    """Bring the database up to date; secrets go to the folder `private`."""
     from django.core.management import call_command
 
     call_command("migrate", interactive=False, verbosity=1)
     call_command("setup_schedules")
-    private = Path(settings.STATE_ROOT) / "private"
-    created = ensure_administrator(private)
-    token_created = ensure_token(private)
-    print(json.dumps({"user": USER, "created": created, "token_created": token_created}))
+    return {"user": USER, "created": ensure_administrator(private), "token_created": ensure_token(private)}
 
 
 def ensure_administrator(private: Path) -> bool:

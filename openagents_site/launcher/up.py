@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from base import state_root
+from base.embedded_postgres.account import Account
 from base.embedded_postgres.cluster import Cluster
+from base.embedded_postgres.server import command_of
 from base.errors import CodedError
 
 from . import plan, records
@@ -98,7 +102,7 @@ class Start:
         self._state = state
         self._hold = hold
         self._logs = state.path / "logs"
-        self._status = 0
+        self._status = INTERRUPTED if options.once else 0
         for name in records.end_leftovers(state.path / "run", KILLED_AT_ONCE):
             terminal.event(name, "was left running by a start that was killed, and has been ended")
         self._plan = plan.make(state, options.port)
@@ -111,10 +115,10 @@ class Start:
         try:
             self._start_database()
             provisioned = self._provision()
-            self._start_processes()
-            if not self._supervisor.stopping.is_set():
+            if provisioned is not None and not self._supervisor.stopping.is_set():
+                self._start_processes()
                 threading.Thread(target=self._lead, args=(provisioned,), name="guide", daemon=True).start()
-            self._supervisor.run()
+                self._supervisor.run()
         finally:
             self._supervisor.stop()
             self._terminal.say("Everything is stopped.", style="dim")
@@ -138,11 +142,16 @@ class Start:
             self._supervisor.parts.append(part)
             part.start()
 
-    def _provision(self) -> Provisioned:
+    def _provision(self) -> Provisioned | None:
+        """None if it was interrupted."""
         log = LogFile(self._logs, "provision")
         with self._step("Database, schedules and administrator"):
             done = subprocess.run(
-                [sys.executable, "-m", "openagents_site.launcher.provision"],
+                command_of(  # killed with us, so that it never goes on beside that of the next start
+                    Account.of_uid(os.geteuid()),
+                    signal.SIGKILL,
+                    [sys.executable, "-m", "openagents_site.launcher.provision"],
+                ),
                 cwd=plan.CHECKOUT,
                 env=self._plan.environment_of("provision"),
                 stdin=subprocess.DEVNULL,
@@ -153,11 +162,11 @@ class Start:
             said = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
             for line in said:
                 log.write_line(line)
-            if done.returncode != 0:
+            if done.returncode != 0 and not self._supervisor.stopping.is_set():
                 raise UpFailed(
                     f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})"
                 )
-        return Provisioned(done.stdout.strip().splitlines()[-1])
+        return Provisioned(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else None
 
     def _start_processes(self) -> None:
         place = Place(plan.CHECKOUT, self._state.path / "run", uuid.uuid4().hex)
@@ -187,15 +196,16 @@ class Start:
             self._show_culprit(str(reason))
             raise UpFailed(f"the installation did not become ready: {reason}") from reason
         if stopping.is_set():
-            return INTERRUPTED if self._options.once else 0
+            return self._status
         self._terminal.quiet = False
         self._hold.announce(self._plan.public_url)
         status = (
             guide.first_run() if self._options.once or (self._options.demo and not guide.had_first_run) else 0
         )
         if stopping.is_set():
-            return INTERRUPTED if self._options.once else 0
+            return self._status
         if self._options.once:
+            self._status = status  # before the stop, which ends with it
             self._supervisor.request_stop()
             return status
         guide.closing_words(provisioned)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
-from .options import parse_test, parse_up
+signal.signal(
+    signal.SIGINT, signal.SIG_DFL
+)  # until a command takes care of it, Ctrl-C ends us without a word
+
+from .options import parse_test, parse_up  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:

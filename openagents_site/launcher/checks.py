@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections import Counter
@@ -15,12 +16,21 @@ from .pytest_run import NO_TESTS, PytestReport
 from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
-PEERS_MISSING = 2  # exit status
+PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 _printing = threading.Lock()
 
 
 def main(options: CheckOptions) -> int:
     """Run what was asked for. Exit status 0 if nothing failed; for arguments to pytest, its own."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return _main(options)
+    except KeyboardInterrupt:
+        print("bin/test: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _main(options: CheckOptions) -> int:
     environment = {"TEST_ALL": "1"} if options.everything else {}
     if options.everything:
         try:
@@ -33,7 +43,7 @@ def main(options: CheckOptions) -> int:
         report = pytest_run.run("tests", options.pytest, environment, say, _working_folder())
         return summary([], [report], report.outcome.status)
     lint: list[Outcome] = []
-    linting = threading.Thread(target=_run_lint, args=(lint,), name="lint")
+    linting = threading.Thread(target=_run_lint, args=(lint,), name="lint", daemon=True)
     linting.start()
     reports = [] if options.lint_only else _run_tests(environment)
     linting.join()

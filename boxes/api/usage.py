@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import django_filters
 from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -19,6 +21,13 @@ from boxes import usage
 from boxes.models import Box
 from boxes.usage import Group, Grouping
 from conversations.services import conversation_of
+
+MOST_GROUPS = 1000
+
+
+class UsageFilter(django_filters.FilterSet):
+    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
@@ -37,6 +46,7 @@ class GroupSerializer(TotalsSerializer):
 
 class UsageSerializer(TotalsSerializer):
     groups = GroupSerializer(many=True)
+    groups_truncated = serializers.BooleanField(help_text=f"There are more than {MOST_GROUPS} groups.")
 
 
 class Usage(APIView):
@@ -46,16 +56,22 @@ class Usage(APIView):
         parameters=[
             OpenApiParameter("conversation", str),
             OpenApiParameter("group", str, enum=[grouping.value for grouping in Grouping]),
+            OpenApiParameter("created_after", OpenApiTypes.DATETIME),
+            OpenApiParameter("created_before", OpenApiTypes.DATETIME),
         ],
         responses={200: UsageSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
     )
     def get(self, request: Request) -> Response:
-        boxes = _boxes(request)
+        boxes = _within(request, _boxes(request))
         grouping = request.query_params.get("group", "")
         if grouping and grouping not in set(Grouping):
             raise ValidationError({"group": ["is one of day, box, owner"]})
-        groups = usage.grouped(boxes, Grouping(grouping)) if grouping else []
-        answer = usage.totals(boxes) | {"groups": [_shown(group) for group in groups]}
+        groups = usage.grouped(boxes, Grouping(grouping), limit=MOST_GROUPS + 1) if grouping else []
+        answer = {
+            **usage.totals(boxes),
+            "groups": [_shown(group) for group in groups[:MOST_GROUPS]],
+            "groups_truncated": len(groups) > MOST_GROUPS,
+        }
         return Response(UsageSerializer(answer).data)
 
 
@@ -63,10 +79,20 @@ def _boxes(request: Request) -> QuerySet[Box]:
     conversation = request.query_params.get("conversation", "")
     if conversation:
         checked = serializers.UUIDField().run_validation(conversation)
+        if all_owners(request):
+            return Box.objects.filter(conversation_id=checked)
         return Box.objects.filter(conversation=conversation_of(user_of(request), checked))
     if all_owners(request):
         return Box.objects.all()
     return Box.objects.filter(conversation__visitor__user=request.user.pk)
+
+
+def _within(request: Request, boxes: QuerySet[Box]) -> QuerySet[Box]:
+    found = UsageFilter(request.query_params, queryset=boxes)
+    if not found.is_valid():
+        raise ValidationError(found.errors)
+    filtered: QuerySet[Box] = found.qs
+    return filtered
 
 
 def _shown(group: Group) -> dict[str, Any]:

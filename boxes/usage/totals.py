@@ -32,7 +32,10 @@ class Grouping(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One row of a grouped total; `key` is the day, the box's id, or the user's id (None without an account)."""
+    """One row of a grouped total; `key` is the day, the box's id, or the user's id (None without an account).
+
+    `label` is what people call it: the day, the box's label, the account's name.
+    """
 
     key: str | None
     label: str
@@ -61,14 +64,14 @@ def totals(boxes: QuerySet[Box]) -> Totals:
     return _totals(boxes.order_by().aggregate(**_SUMS))
 
 
-def grouped(boxes: QuerySet[Box], grouping: Grouping) -> list[Group]:
-    """The totals of these boxes by day, box or owner; newest day first, else the costliest first."""
+def grouped(boxes: QuerySet[Box], grouping: Grouping, *, limit: int | None = None) -> list[Group]:
+    """The totals of these boxes by day, box or owner; newest day first, else the costliest first; at most `limit`."""
     choices: dict[Grouping, dict[str, Any]] = {
         Grouping.DAY: {"key": TruncDate("created_at"), "name": TruncDate("created_at")},
         Grouping.BOX: {"key": F("id"), "name": F("label")},
         Grouping.OWNER: {
             "key": F("conversation__visitor__user_id"),
-            "name": F("conversation__visitor__user__username"),
+            "name": F("conversation__visitor__user__slug"),
         },
     }
     order = ["-key"] if grouping is Grouping.DAY else ["-cost", "key"]

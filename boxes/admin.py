@@ -5,7 +5,15 @@ from __future__ import annotations
 from django.contrib import admin
 
 from base.admin import ReadOnlyAdmin
-from boxes.models import Box, FanoutItem, FanoutRequest, ProcessHeartbeat, ReconciliationEvent, ScheduleSlot
+from boxes.models import (
+    Box,
+    FanoutItem,
+    FanoutRequest,
+    ProcessHeartbeat,
+    ReconciliationEvent,
+    ScheduleSlot,
+    WebhookDelivery,
+)
 
 
 @admin.register(Box)
@@ -78,3 +86,10 @@ class ScheduleSlotAdmin(ReadOnlyAdmin):
 @admin.register(ProcessHeartbeat)
 class ProcessHeartbeatAdmin(ReadOnlyAdmin):
     list_display = ("name", "stamped_at", "details")
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("delivery_id", "event_type", "provider_box_id", "received_at", "looked_at")
+    list_filter = ("event_type",)
+    search_fields = ("delivery_id", "provider_box_id")

@@ -14,7 +14,9 @@ class BoxesConfig(AppConfig):
         from boxes.deletion import stop_boxes_of
         from boxes.provisioning import ProvisioningDriver
         from boxes.usage.settlement import SettlementDriver
+        from boxes.webhooks import LookDriver
 
         hooks.owner_deleted.register(stop_boxes_of)
         hooks.drivers.register(ProvisioningDriver)
         hooks.drivers.register(SettlementDriver)
+        hooks.drivers.register(LookDriver)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from base.clock import database_now
-from boxes import budgets, heartbeats
+from boxes import budgets, heartbeats, webhooks
 from boxes.models import ReconciliationEvent
 
 HEARTBEATS_KEPT_DAYS = 7
@@ -13,8 +13,9 @@ EVENTS_KEPT_DAYS = 400  # long enough for a year's accounts
 
 
 def prune() -> int:
-    """Drop signs of life, notices and handled events that are old; returns how many. What is open stays, however old."""
-    return heartbeats.forget(HEARTBEATS_KEPT_DAYS) + budgets.forget_notices() + forget_events()
+    """Drop signs of life, notices, deliveries and handled events that are old; returns how many. What is open stays."""
+    forgotten = heartbeats.forget(HEARTBEATS_KEPT_DAYS) + budgets.forget_notices()
+    return forgotten + forget_events() + webhooks.forget_deliveries()
 
 
 def forget_events() -> int:

@@ -7,6 +7,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from boxes.api.webhooks import provider_webhook
 from openagents_site.health import healthz, readyz
 
 urlpatterns = [
@@ -16,6 +17,7 @@ urlpatterns = [
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
     path("api/v1/", include("openagents_site.api.urls")),
+    path("hooks/box", provider_webhook),
     path("admin/", admin.site.urls),
 ]
 handler500 = "base.api.errors.server_error"

@@ -53,8 +53,14 @@ def carry_out(
     result: PassResult,
 ) -> None:
     """Write and do everything that was decided, and count it in `result`. One bad row costs only itself."""
-    due = _of(decisions, Stop)
-    notes = [*_of(decisions, Note), *((row, stop.note) for row, stop in due)]
+    written = write_decisions(decisions, result)
+    due = [(row, stop) for row, stop in _of(decisions, Stop) if row.pk in written]
+    _stop_all(due, boxes, stops, policy, result)
+
+
+def write_decisions(decisions: Sequence[Decision], result: PassResult) -> set[UUID]:
+    """Write everything that was decided and needs no call to the provider; the rows whose observation was written."""
+    notes = [*_of(decisions, Note), *((row, stop.note) for row, stop in _of(decisions, Stop))]
     written = write.notes(notes)
     result.observed = len(written)
     result.lost_to_others += len(notes) - len(written)
@@ -62,10 +68,10 @@ def carry_out(
     result.deferred += len(write.put_off(_of(decisions, PutOff)))
     result.unanswered += sum(1 for _, leave in _of(decisions, Leave) if leave.unanswered)
     _record_notices(decisions)
-    result.ended = sum(_end(boxes[row.pk], row, end) for row, end in _of(decisions, End))
-    _stop_all([(row, stop) for row, stop in due if row.pk in written], boxes, stops, policy, result)
+    result.ended = sum(_end(row, end) for row, end in _of(decisions, End))
     if result.ended:
         ending.promote_waiting()
+    return written
 
 
 def _of(decisions: Sequence[Decision], kind: type[A]) -> list[tuple[Row, A]]:
@@ -88,13 +94,13 @@ def _record_notices(decisions: Sequence[Decision]) -> None:
     )
 
 
-def _end(box: Box, row: Row, end: End) -> bool:
+def _end(row: Row, end: End) -> bool:
     """End the row, unless somebody changed it meanwhile: the next pass sees it as it is then."""
 
     def write_end() -> bool:
         with pghistory.context(actor="reconciler", why=end.why), transaction.atomic():
             return write.is_as_read(row) and ending.write_end(
-                box,
+                Box(pk=row.pk),
                 state=end.state,
                 reason=end.reason,
                 cost_microusd=end.cost_microusd,

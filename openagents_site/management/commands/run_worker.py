@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
-import sys
+import time
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, NoReturn
 
+import psycopg
 import structlog
 from django.core.management.base import BaseCommand
 from django.db import InterfaceError, OperationalError
@@ -16,6 +19,8 @@ from openagents_site.registry import drivers
 from openagents_site.worker import Worker
 
 log = structlog.get_logger(__name__)
+SENDING_SECONDS = 0.2
+"""What was claimed is on its way by then: a dispatch that was never sent could not be told from one that was lost."""
 
 
 class Command(BaseCommand):
@@ -36,6 +41,13 @@ class Command(BaseCommand):
             signal.signal(signal.SIGTERM, lambda *_: worker.stop())
             signal.signal(signal.SIGINT, lambda *_: worker.stop())
             worker.run()
-        except (OperationalError, InterfaceError) as error:
+        except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
             log.error("worker_lost_database", error=str(error).splitlines()[0])
-            sys.exit(1)
+            end_now()
+
+
+def end_now() -> NoReturn:
+    """End without waiting for the threads: a poll may wait on its box for seconds, and its answer can be written nowhere."""
+    time.sleep(SENDING_SECONDS)
+    logging.shutdown()
+    os._exit(1)

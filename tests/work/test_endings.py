@@ -10,10 +10,18 @@ from django.utils import timezone
 from accounts.services import delete_user
 from base.pump import Holder
 from conversations.models import Message
-from conversations.services import delete_conversation
-from tests.work.conftest import DEAD_WORKER, JobOf, machine_for, new_user, outcome_of
-from work.errors import InvalidTransition, JobNotFound
-from work.machines import revoke_machine
+from conversations.services import ConversationNotFound, delete_conversation, ensure_conversation
+from tests.work.conftest import DEAD_WORKER, JobOf, delegation_attributes, machine_for, new_user, outcome_of
+from tests.work.test_guards import WRONG_DELEGATIONS
+from work.errors import (
+    InvalidTransition,
+    JobInvalid,
+    JobNotFound,
+    MachineNotFound,
+    MachineRevoked,
+    PairingNotFound,
+)
+from work.machines import approve_pairing, revoke_machine, start_pairing
 from work.models import Incident, Job, Machine
 from work.services import (
     append_report_delta,
@@ -234,7 +242,6 @@ def test_a_revoked_machine_ends_what_was_delegated_to_it(make_delegation: JobOf)
 
 
 def test_a_job_is_told_what_is_wrong_with_it_before_the_database_is(make_job: JobOf) -> None:
-    from work.errors import JobInvalid
 
     for keywords, field in (
         ({"goal": " "}, "goal"),
@@ -255,9 +262,6 @@ def test_a_job_is_told_what_is_wrong_with_it_before_the_database_is(make_job: Jo
 
 
 def test_a_delegation_is_checked_as_the_database_checks_it(make_delegation: JobOf) -> None:
-    from tests.work.conftest import delegation_attributes
-    from tests.work.test_guards import WRONG_DELEGATIONS
-    from work.errors import JobInvalid
 
     admitted = make_delegation("checked")
     for field, wrong in WRONG_DELEGATIONS:
@@ -269,9 +273,6 @@ def test_a_delegation_is_checked_as_the_database_checks_it(make_delegation: JobO
 
 
 def test_no_job_for_anothers_conversation_or_machine_or_a_revoked_one(make_delegation: JobOf) -> None:
-    from conversations.services import ConversationNotFound, ensure_conversation
-    from tests.work.conftest import delegation_attributes
-    from work.errors import JobInvalid, MachineNotFound, MachineRevoked
 
     job = make_delegation("mine")
     values = delegation_attributes(job.conversation, job.machine, "x")
@@ -298,3 +299,14 @@ def test_a_stranger_finds_no_job(make_delegation: JobOf) -> None:
     for wanted, user in ((job.pk, new_user("stranger-of-found")), ("nonsense", None)):
         with pytest.raises(JobNotFound):
             get_job(wanted, user)
+
+
+def test_a_deleted_user_gets_no_more_jobs_and_no_more_machines(make_delegation: JobOf) -> None:
+    job = make_delegation("gone")
+    user, pairing = job.machine.user, start_pairing(name="late", tier="probe")
+    delete_user(user)
+
+    with pytest.raises(ConversationNotFound):
+        create_job(conversation_id=job.conversation_id, owner_visitor_id=job.owner_visitor_id, goal="late")
+    with pytest.raises(PairingNotFound):
+        approve_pairing(user, pairing.code)

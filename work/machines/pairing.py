@@ -92,7 +92,8 @@ def approve_pairing(user: User, code: str) -> Machine:
         pairing = pairings.filter(code_digest=secrets.code_digest(code)).first()
         now = database_now()
         pairing = _open(pairing, now)
-        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        if User.objects.select_for_update(no_key=True).get(pk=user.pk).deleted_at is not None:
+            raise PairingNotFound
         active = Machine.objects.filter(user=user, status=MachineStatus.ACTIVE, token_expires_at__gt=now)
         if active.count() >= limits.MACHINES_PER_OWNER:
             raise TooManyMachines

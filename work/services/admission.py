@@ -78,8 +78,8 @@ def start_job(**keywords: Any) -> Job:
 
 def _check_owner(conversation_id: UUID, owner_visitor_id: UUID) -> None:
     # The conversation stays locked against its deletion, which cancels the jobs that it sees.
-    live = Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id, deleted_at=None)
-    conversation = live.first()
+    live = Conversation.objects.filter(pk=conversation_id, deleted_at=None, visitor__user__deleted_at=None)
+    conversation = live.select_for_update(of=("self",), no_key=True).first()
     if conversation is None:
         raise ConversationNotFound
     if str(conversation.visitor_id) != str(owner_visitor_id):

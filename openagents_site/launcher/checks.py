@@ -17,7 +17,6 @@ from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
-_printing = threading.Lock()
 
 
 def main(options: CheckOptions) -> int:
@@ -40,7 +39,7 @@ def _main(options: CheckOptions) -> int:
             return PEERS_MISSING
     if options.pytest:
         say("Only the tests asked for; the other checks run without arguments.")
-        report = pytest_run.run("tests", options.pytest, environment, say, _working_folder())
+        report = pytest_run.run("tests", options.pytest, environment, show, _working_folder())
         return summary([], [report], report.outcome.status)
     lint: list[Outcome] = []
     linting = threading.Thread(target=_run_lint, args=(lint,), name="lint", daemon=True)
@@ -50,10 +49,28 @@ def _main(options: CheckOptions) -> int:
     return summary(lint, reports, _status(lint, reports))
 
 
-def say(text: str = "") -> None:
-    """One line, whole, from whichever thread."""
-    with _printing:
-        print(text, flush=True)
+class Screen:
+    """Standard output for two writers: whole lines of ours never end up inside a line that pytest is still writing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside_a_line = False
+
+    def say(self, line: str = "") -> None:
+        """One line."""
+        with self._lock:
+            print(("\n" if self._inside_a_line else "") + line, flush=True)
+            self._inside_a_line = False
+
+    def show(self, text: str) -> None:
+        """A piece of another program's output."""
+        with self._lock:
+            print(text, end="", flush=True)
+            self._inside_a_line = not text.endswith("\n")
+
+
+_screen = Screen()
+say, show = _screen.say, _screen.show
 
 
 def _run_lint(outcomes: list[Outcome]) -> None:
@@ -69,8 +86,8 @@ def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
     """The fast tests first: what they find is known while the slow ones run."""
     spread = ["-n", str(workers()), "--dist", "loadgroup"]
     return [
-        pytest_run.run("tests", ["-m", "not system", *spread], environment, say),
-        pytest_run.run("system tests", ["-m", "system", *spread], environment, say),
+        pytest_run.run("tests", ["-m", "not system", *spread], environment, show),
+        pytest_run.run("system tests", ["-m", "system", *spread], environment, show),
     ]
 
 

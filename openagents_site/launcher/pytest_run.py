@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .logs import Lines
 from .steps import CHECKOUT, Outcome
 
 CLOSING_LINE = re.compile(
@@ -37,15 +38,15 @@ def run(
     name: str,
     arguments: list[str],
     environment: Mapping[str, str],
-    say: Callable[[str], None],
+    show: Callable[[str], None],
     cwd: Path = CHECKOUT,
 ) -> PytestReport:
-    """Run pytest, give every line to `say`, and read its report."""
+    """Run pytest, give what it writes to `show` as it comes, and read its report."""
     report_file = CHECKOUT / "artifacts" / f"{name.replace(' ', '-')}.xml"
     report_file.parent.mkdir(exist_ok=True)
     report_file.unlink(missing_ok=True)
     began = time.monotonic()
-    closing_line = ""
+    lines, closing_line = Lines(), ""
     with subprocess.Popen(
         [
             sys.executable,
@@ -57,17 +58,16 @@ def run(
             *arguments,
         ],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            say(line.rstrip("\n"))
-            closing_line = line.strip() if CLOSING_LINE.search(line) else closing_line
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            show(chunk.decode(errors="replace"))
+            matching = [line for line in lines.feed(chunk) if CLOSING_LINE.search(line)]
+            closing_line = matching[-1].strip() if matching else closing_line
     outcome = Outcome(name, process.returncode, time.monotonic() - began, note=closing_line.strip("= "))
     return read_report(PytestReport(outcome, closing_line), report_file)
 

@@ -178,6 +178,19 @@ def test_once_beside_a_running_one_uses_it(clone: Clone, up: Up) -> None:
     assert up.process.poll() is None
 
 
+def test_an_interrupted_start_ends_without_a_traceback(clone: Clone, once: tuple[int, str]) -> None:
+    state = clone.folder / "interrupted"
+    up = clone.starts("--once", env=clone.environment | {"STATE_DIR": str(state)})
+    eventually(lambda: "Database, schedules" in up.said())
+
+    status = up.interrupt()
+
+    assert status == 130, up.said()
+    assert "Traceback" not in up.said()
+    assert up.said().endswith("Everything is stopped.\n")
+    assert not [text for text in clone.processes().values() if str(state) in text]
+
+
 def test_a_port_that_must_be_used_and_is_taken_ends_the_start(clone: Clone, up: Up) -> None:
     port = re.search(r"API: http://127.0.0.1:(\d+)/", up.said())
     assert port

@@ -15,7 +15,7 @@ import pytest
 from openagents_site.launcher import records
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 100.0  # only a failure waits for so long
 
 
 def eventually(condition: Callable[[], object]) -> object:

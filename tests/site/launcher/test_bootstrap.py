@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import CHECKOUT, eventually
+from .conftest import CHECKOUT, PATIENCE_SECONDS, eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bootstrap")]
 REAL_PYTHON = Path(sys.executable).resolve()
@@ -82,7 +82,7 @@ class Clone:
     def up(self, *arguments: str, command: str | Path = "", **options: object) -> tuple[int, str]:
         """Exit status and output."""
         process = self.start(*arguments, command=command, **options)
-        said, _ = process.communicate(timeout=100)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
         return process.returncode, said
 
 
@@ -181,7 +181,7 @@ def test_it_installs_again_when_the_requirements_changed(outdated: Clone) -> Non
 def test_two_starts_at_once_install_once(outdated: Clone) -> None:
     both = [outdated.start(), outdated.start()]
 
-    said = [process.communicate(timeout=100)[0] for process in both]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in both]
 
     assert [process.returncode for process in both] == [0, 0], said
     assert sorted("Installing" in text for text in said) == [False, True]

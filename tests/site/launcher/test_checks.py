@@ -102,3 +102,14 @@ def test_nothing_may_be_left_out_when_everything_is_asked_for(monkeypatch: pytes
     assert skipped.args == (True,)
     with pytest.raises(RuntimeError, match="Nothing is not installed"):
         needs("nothing")
+
+
+def test_a_line_of_ours_never_ends_up_inside_one_of_pytest(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = checks.Screen()
+
+    screen.show("....")
+    screen.say("lint: ok")
+    screen.show(".. [100%]\n")
+    screen.say("done")
+
+    assert capsys.readouterr().out == "....\nlint: ok\n.. [100%]\ndone\n"

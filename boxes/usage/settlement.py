@@ -21,12 +21,16 @@ from django.db import connection
 from base import leases, pump
 from base.backoff import Backoff
 from base.clock import database_now
+from base.faults import declare, fault_point
 from base.pump import Holder, Outcome
 from boxes.client import BoxClient, Gate, client
 from boxes.errors import ProviderCode, ProviderError, Refused, RetryLater
 from boxes.states import BoxState
 
 log = structlog.get_logger(__name__)
+ANSWERED = declare(
+    "boxes.settlement.answered", "the provider has said what a box cost, nothing is written yet"
+)
 DRIVER = "settlement"
 SLOTS = 8
 AT_ONCE = 256  # rows that a pass leases at once: few enough to be done before their leases end
@@ -63,6 +67,7 @@ def ask(provider: BoxClient, task: Task) -> Figure | None:
         if box.state != BoxState.ARCHIVED and not box.is_terminal:
             return None
         usage = provider.usage(task.box_id)
+        fault_point(ANSWERED)
     except Refused as error:
         if error.code == ProviderCode.NOT_FOUND:
             return Figure(None)

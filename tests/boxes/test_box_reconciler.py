@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import requests
 import responses
+from django.db import connection
 from django.utils import timezone
 
 from accounts.services import upsert_github_user
@@ -16,8 +20,10 @@ from boxes.models import Box, ReconciliationEvent
 from boxes.reconciler import reconcile
 from boxes.services import provider_ownership_marker
 from conversations.services import ensure_conversation
-from openagents_site.periodic import RECONCILE, ensure_reconcile_slot
+from openagents_site.periodic import RECONCILE, ensure_reconcile_slot, periodic_work
+from openagents_site.worker import Worker
 from runs.models import Run
+from tests.fakes.provider import FakeProvider
 
 pytestmark = pytest.mark.django_db
 BASE = "https://box-api.internal"
@@ -251,12 +257,46 @@ def test_usage_totals_include_boxes_owned_by_a_user(db):
     assert {"lifetime_seconds": 120, "settled_cost_microusd": 99, "boxes": 1}.items() <= totals.items()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_reconciler_is_supervised(box_api):
-    box_api(reconciliation_interval_ms=60_000)
+    with FakeProvider() as fake, fake.hold("list") as hold:
+        box_api(**fake.settings, reconciliation_interval_ms=60_000)
+        ensure_reconcile_slot()
+        slot = slots.ScheduleSlot.objects.get(name=RECONCILE)
+        assert slot.interval_ms == 60_000
+        assert slot.initial_delay_ms == 60_000
+        assert 59 < slots.seconds_until_due(RECONCILE) <= 60
 
-    ensure_reconcile_slot()
+        slots.ScheduleSlot.objects.update(next_at=timezone.now())
+        with running_worker() as worker:
+            hold.wait_until_arrived()
+            slot.refresh_from_db()
+            assert slot.lease_owner == worker.number
+            assert slot.lease_expires_at > timezone.now()
+            hold.release()
 
-    slot = slots.ScheduleSlot.objects.get(name=RECONCILE)
-    assert slot.interval_ms == 60_000
-    assert slot.initial_delay_ms == 60_000
-    assert 59 < slots.seconds_until_due(RECONCILE) <= 60
+    slot.refresh_from_db()
+    assert (slot.lease_owner, slot.failures, slot.outcome["boxes"]) == (None, 0, 0)
+    assert slots.seconds_until_due(RECONCILE) > 50
+
+
+@contextmanager
+def running_worker() -> Iterator[Worker]:
+    """A worker in a thread, with the passes of the product; it has ended when the context is left."""
+    worker = Worker([], periodic_work())
+
+    def work() -> None:
+        try:
+            worker.run()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        thread.join()
+        worker._passes.join()
+        worker.link.close()

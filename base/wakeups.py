@@ -32,6 +32,7 @@ class Wakeups:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiters: dict[str, set[threading.Event]] = defaultdict(set)
+        self._woken_at: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         self._link: psycopg.Connection | None = None
 
@@ -49,14 +50,23 @@ class Wakeups:
                 self._waiters[key].discard(event)
                 if not self._waiters[key]:
                     del self._waiters[key]
+                    self._woken_at.pop(key, None)
+
+    def woken_at(self, key: str) -> float:
+        """When `key` was last notified while somebody waited for it, on `time.monotonic`; long ago if never."""
+        with self._lock:
+            return self._woken_at.get(key, float("-inf"))
 
     def wake(self, key: str) -> None:
         with self._lock:
+            if key in self._waiters:
+                self._woken_at[key] = time.monotonic()
             for event in self._waiters.get(key, ()):
                 event.set()
 
     def wake_all(self) -> None:
         with self._lock:
+            self._woken_at = dict.fromkeys(self._waiters, time.monotonic())
             for events in self._waiters.values():
                 for event in events:
                     event.set()

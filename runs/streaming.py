@@ -1,4 +1,4 @@
-"""Following a run without polling, and without a database connection while waiting."""
+"""Following a run without polling, and without a database connection while waiting or sending."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import structlog
+from django.db import InterfaceError, OperationalError
+
 from base import wakeups
+from runs import glimpses
+from runs.glimpses import Glimpse
 from runs.models import Run
 from runs.services.reading import LogSlice, read_log
 from runs.watching import key_of
 
+logger = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 15.0
+AGAIN_SECONDS = 1.0
+"""After the database could not be asked: the stream goes on when it is there again."""
 PIECE_BYTES = 64 * 1024
 RETRY_MS = 1000
 _FACTS = (
@@ -57,21 +65,36 @@ def follow(
 ) -> Iterator[News]:
     """What happens to a run from the raw `from_offset` on, until it has ended and everything was told.
 
-    `Silent` comes every `heartbeat_seconds` without news. Ends at once if the run does not exist.
+    Holds no database connection while it waits, or while its caller is busy with what it got. `Silent` comes every `heartbeat_seconds` without news. Ends at once if the run does not exist.
     """
     position, told = from_offset, ""
-    with wakeups.of_this_process.waiting_for(key_of(run_id)) as woken:
-        while (run := _row(run_id)) is not None:
-            if run.state != told:
-                told = run.state
-                yield Stands(run)
-            for piece in _readable(run, position):
+    with (
+        wakeups.of_this_process.waiting_for(key_of(run_id)) as woken,
+        glimpses.of_this_process.at(run_id) as look,
+    ):
+        while True:
+            try:
+                seen = look()
+                piece = _next_piece(seen, position) if seen else None
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("run_not_readable", run=str(run_id), error=type(error).__name__)
+                wakeups.release_connection()
+                time.sleep(AGAIN_SECONDS)
+                yield Silent()
+                continue
+            wakeups.release_connection()  # whoever reads slowly keeps us waiting at each yield
+            if seen is None:
+                return
+            if seen.run.state != told:
+                told = seen.run.state
+                yield Stands(seen.run)
+            if piece is not None:
                 position = piece.next_offset
                 yield Printed(piece)
-            if run.is_terminal:
-                yield Stands(run, is_end=True)
+            elif seen.run.is_terminal:
+                yield Stands(seen.run, is_end=True)
                 return
-            if not _wait(woken, heartbeat_seconds):
+            elif not _wait(woken, heartbeat_seconds):
                 yield Silent()
 
 
@@ -100,25 +123,24 @@ def events(
 
 def _wait(woken: threading.Event, seconds: float) -> bool:
     """Wait for a wake, at most so long; the longest nap counts as one, since a wake can be lost. False after `seconds`."""
-    wakeups.release_connection()
     silent_since = time.monotonic()
     was_woken = woken.wait(min(wakeups.LONGEST_NAP_SECONDS, seconds))
     woken.clear()
     return was_woken or time.monotonic() - silent_since < seconds
 
 
-def _row(run_id: UUID) -> Run | None:
-    return Run.objects.defer("command", "output", "output_state").filter(pk=run_id).first()
-
-
-def _readable(run: Run, position: int) -> Iterator[LogSlice]:
-    """Everything from `position` on. The row was read before its log, so a terminal row has nothing after this."""
-    while position < run.last_output_offset:
-        piece = read_log(run, position, PIECE_BYTES)
-        if piece.next_offset <= position:
-            return
-        position = piece.next_offset
-        yield piece
+def _next_piece(seen: Glimpse, position: int) -> LogSlice | None:
+    """What follows `position`, from the end of the output that is there already, or else from the whole log."""
+    run = seen.run
+    if position >= run.last_output_offset:
+        return None
+    if seen.tail.spans and seen.tail.start <= position:
+        read = seen.tail.read(position)
+        start, end = max(read.start, position), read.end
+        if end > position:
+            return LogSlice(read.text, position, start, end, run.output_base_offset, run.dropped_bytes)
+    piece = read_log(run, position, PIECE_BYTES)
+    return piece if piece.next_offset > position else None
 
 
 def _shown(piece: LogSlice) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import InterfaceError, OperationalError, connection, connections
 
 from base import wakeups
-from runs import streaming
+from runs import glimpses, streaming
 from runs.models import Run
-from runs.services import cancel, finish, record_poll
+from runs.services import cancel, finish, log_text, record_poll
 from tests.runs.conftest import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -113,14 +113,53 @@ def test_it_gives_a_sign_of_life_while_nothing_happens(make_run: MakeRun) -> Non
     assert next(events) == ": still here\n\n"
 
 
-def test_a_waiting_follower_holds_no_connection(make_run: MakeRun) -> None:
-    news = streaming.follow(make_run().pk, heartbeat_seconds=0.05)
-    next(news)
-    assert connection.connection is not None
+def test_a_follower_holds_no_connection_while_it_waits_or_its_viewer_is_slow(make_run: MakeRun) -> None:
+    run = make_run()
+    printed(run, "hello")
+    for news in streaming.follow(run.pk, heartbeat_seconds=0.05):
+        assert connection.connection is None
+        if news == streaming.Silent():
+            return
 
-    assert next(news) == streaming.Silent()
+
+def test_a_slow_download_holds_no_connection(make_run: MakeRun) -> None:
+    run = printed(make_run(), "hello\n")
+
+    assert next(log_text(run)) == "hello\n"
 
     assert connection.connection is None
+
+
+def test_viewers_of_one_run_read_it_once_between_two_changes(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glimpses, "FRESH_SECONDS", 600.0)
+    run = printed(make_run(), "one\n")
+    with glimpses.of_this_process.at(run.pk) as look, glimpses.of_this_process.at(run.pk) as also_look:
+        first = look()
+        assert also_look() is first
+
+        with wakeups.of_this_process.waiting_for(streaming.key_of(run.pk)):
+            wakeups.of_this_process.wake(streaming.key_of(run.pk))
+            assert also_look() is not first
+
+
+def test_a_stream_outlives_a_database_that_goes_away(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "AGAIN_SECONDS", 0.0)
+    run, read = printed(make_run(), "hello\n"), glimpses._read
+    troubles = iter([OperationalError("the server is gone"), InterfaceError("the connection is closed")])
+
+    def read_with_trouble(run_id: uuid.UUID) -> Any:
+        if trouble := next(troubles, None):
+            raise trouble
+        return read(run_id)
+
+    monkeypatch.setattr(glimpses, "_read", read_with_trouble)
+    finish(run.pk, "completed", 0)
+
+    assert [name for name, _, _ in events_of(run)] == ["state", "output", "end"]
 
 
 def test_five_hundred_followers_share_one_listening_connection(make_run: MakeRun, in_thread: Any) -> None:

@@ -41,7 +41,7 @@ class Part:
     environment: Mapping[str, str]
     log: Path
     process: subprocess.Popen[bytes] | None = None
-    starts: int = 0
+    started_at: int = 0  # where in its log the present process begins
 
     def ensure(self) -> None:
         """Start it if it does not run, after what may be left of its group is gone."""
@@ -49,15 +49,21 @@ class Part:
             return
         self.kill9()
         with self.log.open("ab") as log:
+            self.started_at = log.tell()
             self.process = subprocess.Popen(
                 self.command, cwd=REPOSITORY, env=dict(self.environment), stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        self.starts += 1
 
     @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    def said(self) -> str:
+        """What the present process has logged so far."""
+        with self.log.open("rb") as log:
+            log.seek(self.started_at)
+            return log.read().decode(errors="replace")
 
     @property
     def pid(self) -> int:

@@ -32,7 +32,7 @@ SEED = int(os.environ.get("FAULT_SEED", "0")) or random.SystemRandom().randrange
 KILLS = max(8, RUNS // 4)
 WORKERS = ("worker-1", "worker-2")
 RUNS_PER_BOX = 4 if RUNS <= 40 else 10  # an owner may start ten a minute
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120 + 4 * RUNS)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300 + 6 * RUNS)]
 
 
 class House:
@@ -88,7 +88,9 @@ class House:
     def working(self) -> dict[str, int]:
         """What is up and at work, with how likely it is to be killed: a part that only starts is left alone, so that
         a slow machine gets somewhere too."""
-        weights = {"database": 2, "provider": 1}
+        weights = {"database": 2}
+        if self.kills.count("provider") < KILLS // 8:
+            weights["provider"] = 1
         if answers(f"{self.installation.url}/healthz"):
             weights["web"] = 2
         at_work = [name for name in WORKERS if self._works(name)]
@@ -97,7 +99,7 @@ class House:
 
     def _works(self, worker: str) -> bool:
         part = self.installation.parts[worker]
-        return part.is_running and self.installation.log(worker).count("worker_started") == part.starts
+        return part.is_running and "worker_started" in part.said()
 
     def revive(self) -> None:
         for part in self.installation.parts.values():
@@ -220,6 +222,9 @@ def test_every_run_ends_right_whatever_is_killed(house: House) -> None:
     lost = [run for run in ended_runs if run["state"] == "lost"]
     print(f"{len(ended_runs)} runs, {len(house.kills)} kills, {len(lost)} never began")
     assert wrong == []
+    assert (
+        len(lost) <= RUNS // 2
+    )  # those that a kill met on their way to the box; more would say nothing of the rest
     assert len({run["id"] for run in ended_runs}) == RUNS
     assert_nothing_is_left(house, {run["id"] for run in ended_runs})
 

@@ -35,7 +35,12 @@ def house(
             made.migrate()
             os.environ |= made.environment() | {"LOG_LEVEL": "WARNING"}
             django.setup()
-            yield made
+            try:
+                yield made
+            except BaseException:
+                for name in made.parts:
+                    say(f"--- {name}\n{made.log(name)[-3000:]}")
+                raise
     finally:
         from django.db import connections
 

@@ -27,6 +27,8 @@ AT_ONCE = int(os.environ.get("BENCH_RUNS", "100"))
 MANY = int(os.environ.get("BENCH_MANY", "500"))
 SILENT = 10
 WINDOW_SECONDS = 30.0
+STEADY_SECONDS = 0.2
+ENDS_PER_SECOND = 10.0
 NOW = 'printf "%s\\n" "$EPOCHREALTIME"'  # bash's own clock: no process is started to tell the time
 
 
@@ -46,6 +48,7 @@ def main(*, json: bool) -> None:
         say(f"{AT_ONCE} boxes")
         few = owners(AT_ONCE)
         with Baseline(made) as baseline:
+            rows += steady(made, few)
             rows += burst(made, few, baseline)
             rows.append(silence(made, few[:SILENT], baseline))
         if MANY:
@@ -101,9 +104,28 @@ def idle(worker: int) -> Row:
     return Row("idle worker, CPU of one core", cost.cpu, "%", target="under 1 %")
 
 
+def steady(made: Installation, few: Sequence[Owner]) -> list[Row]:
+    """One start after the other, until there are as many runs at once; they end one after the other as well."""
+    say("one after the other")
+    longest = len(few) * STEADY_SECONDS + 5
+    wanted = [(owner, f"{NOW}; sleep {longest}; {NOW}") for owner in few]
+    with Ends(made.database) as ends:
+        accepted = at_once(made, wanted, every=STEADY_SECONDS)
+        await_ends(ends, accepted)
+    ours = times(accepted, ends.at)
+    what = f"up to {len(few)} runs, {1 / STEADY_SECONDS:.0f} started a second"
+    start, end = f"{what}: accepted to process started", f"{what}: process exit to terminal row"
+    return [
+        Row(f"{start}, p50", 1000 * quantile(ours.to_start, 0.5), "ms"),
+        Row(f"{start}, p95", 1000 * quantile(ours.to_start, 0.95), "ms", target="under 150 ms"),
+        Row(f"{end}, p50", 1000 * quantile(ours.to_end, 0.5), "ms"),
+        Row(f"{end}, p95", 1000 * quantile(ours.to_end, 0.95), "ms", target="under 400 ms"),
+    ]
+
+
 def burst(made: Installation, few: Sequence[Owner], baseline: Baseline) -> list[Row]:
-    """Every box gets a command in the same moment; they end spread over five seconds."""
-    commands = [f"{NOW}; sleep {4 + 5 * n / len(few):.3f}; {NOW}" for n in range(len(few))]
+    """Every box gets a command in the same moment; they end spread over some seconds."""
+    commands = [f"{NOW}; sleep {5 + n / ENDS_PER_SECOND:.3f}; {NOW}" for n in range(len(few))]
     wanted = list(zip(few, commands, strict=True))
     say("at once")
     with Ends(made.database) as ends:
@@ -176,15 +198,20 @@ def many(made: Installation, all_owners: Sequence[Owner]) -> list[Row]:
     ]
 
 
-def at_once(made: Installation, wanted: Sequence[tuple[Owner, str]], threads: int = 0) -> dict[str, float]:
-    """Start these commands through the API, together if there is a thread for each; when each was accepted."""
+def at_once(
+    made: Installation, wanted: Sequence[tuple[Owner, str]], *, threads: int = 0, every: float = 0.0
+) -> dict[str, float]:
+    """Start these commands through the API; when each was accepted.
+
+    All in the same moment; or by so many `threads`, each one after the other; or one `every` so many seconds.
+    """
     together = threading.Barrier(len(wanted)) if not threads else None
 
     def start(pair: tuple[Owner, str]) -> tuple[str, float]:
         api = Api(made.url, pair[0].token)
         api("GET", "runs")  # the connection is there already
         if together:
-            together.wait(60)
+            time.sleep(every * together.wait(120))
         body = {"box": pair[0].boxes[0][0], "command": pair[1], "idempotency_key": str(uuid.uuid4())}
         answer = api("POST", "runs", json=body)
         accepted = time.time()

@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import requests
 
 from base.embedded_postgres import Connection
@@ -74,9 +74,21 @@ class Part:
         """Kill every process of its group."""
         if self.process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        for member in self._group():
+            member.kill()
         self.process.wait(30)
+
+    def _group(self) -> list[psutil.Process]:
+        """Its group, told by its own folder from one that was given the same number since."""
+        assert self.process is not None
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if os.getpgid(process.pid) != self.process.pid:
+                    continue
+                if process.environ().get("STATE_DIR") == self.environment["STATE_DIR"]:
+                    found.append(process)
+        return found
 
     def stop(self) -> None:
         """As `bin/up` would on Ctrl-C."""

@@ -129,7 +129,8 @@ if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
 if PROCESS_ROLE == "web":
     # A waiting or streaming view gives its connection back before it waits, so a few serve hundreds of viewers.
-    DATABASES["default"] |= {"CONN_MAX_AGE": 0}
+    # Each is checked when it is taken from the pool: after a restart of the database no request meets a dead one.
+    DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 20, "timeout": 10}
 else:
     DATABASES["default"] |= {"CONN_MAX_AGE": 300, "CONN_HEALTH_CHECKS": True}

@@ -13,6 +13,9 @@ LONGEST_WAIT_SECONDS = 10
 """How long one poll waits on the box: a silent run costs six requests a minute."""
 
 PIECE_BYTES = 256 * 1024
+LARGEST_PIECE_BYTES = 512 * 1024
+"""Asked for while a run is that far behind its log. In base64 it stays below a mebibyte, where providers cut answers, and
+its redaction does not keep the other runs of the worker waiting."""
 SMALLEST_PIECE_BYTES = 4 * 1024
 
 
@@ -22,6 +25,7 @@ def policy_in_force(*, waits: bool) -> Policy:
     return Policy(interval=interval, wait=LONGEST_WAIT_SECONDS if waits else 0)
 
 
-def piece_bytes(step_failures: int) -> int:
-    """How much of the log to ask for at once: less after answers that were cut."""
-    return max(SMALLEST_PIECE_BYTES, PIECE_BYTES >> min(step_failures, 20))
+def piece_bytes(behind: int, step_failures: int) -> int:
+    """How much of the log to ask for at once: more while much is left of it, less after answers that were cut."""
+    wanted = LARGEST_PIECE_BYTES if behind >= LARGEST_PIECE_BYTES else PIECE_BYTES
+    return max(SMALLEST_PIECE_BYTES, wanted >> min(step_failures, 20))

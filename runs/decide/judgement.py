@@ -139,7 +139,9 @@ def _drain(run: RunView, seen: Observation, now: datetime, policy: Policy, chang
         stuck.changes.update({**changes, "step_failures": run.step_failures + 1})
         end = known_end(after, now, missing)
         gives_up = run.step_failures + 1 >= policy.drain_attempts or is_late(run, now)
-        return _with(end, changes) if gives_up and end else stuck
+        if gives_up and end:
+            return _with(end, changes)
+        return replace(stuck, next_in=0.0) if seen.is_cut else stuck
     if missing:
         return Write(0.0, changes)
     end = known_end(after, now, 0)

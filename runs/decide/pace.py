@@ -13,7 +13,7 @@ def next_poll(run: RunView, seen: Observation, now: datetime, policy: Policy) ->
     A poll that waited on the box has used the time until the next look already. Without such waiting: fast while the run
     is young or prints, then slower with every poll without news, up to the interval.
     """
-    if _bytes_left(run, seen):
+    if _bytes_left(run, seen) or _is_worth_less(run, seen, policy):
         pause = 0.0
     elif seen.received:
         pause = policy.talking
@@ -39,6 +39,11 @@ def until_deadline(run: RunView, now: datetime, pause: float) -> float:
     if run.is_terminal or run.has_ended:
         return pause
     return max(0.0, min(pause, (run.deadline_at - now).total_seconds()))
+
+
+def _is_worth_less(run: RunView, seen: Observation, policy: Policy) -> bool:
+    """Whether an answer was cut, so that a smaller piece is asked for at once."""
+    return seen.is_cut and run.step_failures < policy.drain_attempts
 
 
 def _bytes_left(run: RunView, seen: Observation) -> bool:

@@ -60,7 +60,8 @@ def _script(task: Task) -> str:
         case Step.KILL:
             return kill_script(task.run_directory, offset=offset, max_bytes=PIECE_BYTES)
         case Step.POLL:
-            piece, wait = piece_bytes(task.run.step_failures), task.action.wait_seconds
+            piece = piece_bytes(task.run.log_size - offset, task.run.step_failures)
+            wait = task.action.wait_seconds
             return poll_script(task.run_directory, offset=offset, max_bytes=piece, wait_seconds=wait)
 
 

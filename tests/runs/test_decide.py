@@ -310,6 +310,17 @@ def test_output_that_does_not_come_is_given_up_in_the_end_and_counted() -> None:
     assert last.end.missing_bytes == 90
 
 
+def test_an_answer_that_was_cut_is_asked_for_again_at_once_a_few_times() -> None:
+    seen = {"present": True, "alive": True, "log_size": 100, "is_cut": True}
+
+    old = {"started_at": PAST - timedelta(seconds=60), "quiet_polls": 9}
+
+    first, last = told(view(**old), **seen), told(view(step_failures=8, **old), **seen)
+
+    assert (first.next_in, first.changes["step_failures"]) == (0.0, 1)
+    assert last.next_in == 1.0
+
+
 def test_a_dead_run_is_believed_when_seen_twice() -> None:
     seen = {"present": True, "alive": False, "log_size": 0}
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import pgtrigger
 import pytest
 from django.db import connection
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runs import tasks
 from runs.errors import InvalidOutputOffset
 from runs.log_store import TAIL_BYTES
 from runs.models import Run, RunLogChunk
@@ -313,3 +317,20 @@ def test_a_reader_who_follows_gets_the_log_exactly_once(
 
     assert followed == whole == run.output
     assert position == len(b"".join(pieces))
+
+
+def test_logs_are_pruned_after_their_time_and_the_end_stays(make_run: MakeRun, settings: Any) -> None:
+    old, new, alive = (printed(make_run(), "hello\n") for _ in range(3))
+    finish(old.pk, "completed", 0)
+    finish(new.pk, "completed", 0)
+    RunLogChunk.objects.update(created_at=timezone.now() - timedelta(days=40))
+    with pgtrigger.ignore("runs.Run:run_2_terminal"):
+        Run.objects.filter(pk=old.pk).update(finished_at=timezone.now() - timedelta(days=31))
+
+    tasks.prune_logs()
+
+    assert set(RunLogChunk.objects.values_list("run_id", flat=True)) == {new.pk, alive.pk}
+    assert "".join(log_text(Run.objects.get(pk=old.pk))) == "hello\n"
+    settings.BOX_API = settings.BOX_API | {"run_log_retention_days": 0}
+    tasks.prune_logs()
+    assert RunLogChunk.objects.count() == 2

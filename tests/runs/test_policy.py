@@ -1,0 +1,29 @@
+"""How much is asked for at once, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs.policy import LARGEST_PIECE_BYTES, PIECE_BYTES, SMALLEST_PIECE_BYTES, piece_bytes, policy_in_force
+
+
+def test_the_interval_is_the_setting(settings: Any) -> None:
+    settings.BOX_API = settings.BOX_API | {"run_poll_interval_ms": 250}
+
+    assert policy_in_force(waits=False).interval == 0.25
+    assert policy_in_force(waits=False).wait == 0
+    assert 0 < policy_in_force(waits=True).wait < 60
+
+
+def test_a_run_far_behind_its_log_is_read_in_larger_pieces() -> None:
+    assert piece_bytes(0, 0) == PIECE_BYTES
+    assert piece_bytes(100 << 20, 0) == LARGEST_PIECE_BYTES
+    assert LARGEST_PIECE_BYTES * 4 / 3 < 1 << 20
+
+
+def test_after_answers_that_were_cut_the_pieces_get_smaller_down_to_a_bound() -> None:
+    sizes = [piece_bytes(0, failures) for failures in range(40)]
+
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[1] == PIECE_BYTES // 2
+    assert sizes[-1] == SMALLEST_PIECE_BYTES

@@ -224,7 +224,7 @@ def test_a_start_that_was_killed_while_installing_is_made_good(clone: Clone) -> 
     killed = clone.start()
     eventually((clone.checkout / ".venv" / "unfinished").exists)
     os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
+    killed.communicate()
 
     status, said = clone.up()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import House, eventually, is_running
+from .conftest import PATIENCE_SECONDS, House, eventually, is_running
 
 pytestmark = pytest.mark.system
 FAMILY = """sh -c 'trap "" TERM; sleep 1000 & echo child $!; wait'"""  # a leader with a child in its group
@@ -72,15 +72,16 @@ def test_one_that_cannot_run_does_not_hold_up_the_others(house: House) -> None:
 
 def test_it_stops_the_provider_after_its_users_and_exits_0(house: House) -> None:
     order = house.folder / "order"
-    slow = f"""sh -c 'trap "sleep 0.3; echo web >> {order}; exit" TERM; while :; do sleep 0.05; done'"""
-    quick = f"""sh -c 'trap "echo provider >> {order}; exit" TERM; while :; do sleep 0.05; done'"""
+    slow = f"""sh -c 'trap "sleep 0.3; echo web >> {order}; exit" TERM; echo armed; while :; do sleep 0.05; done'"""
+    quick = (
+        f"""sh -c 'trap "echo provider >> {order}; exit" TERM; echo armed; while :; do sleep 0.05; done'"""
+    )
     supervisor = house.starts(f"web: {slow}\nprovider: {quick}\n")
-    house.pid("web"), house.pid("provider")
-    eventually(lambda: house.said().count("started") == 2)
+    eventually(lambda: "armed" in house.log("web") and "armed" in house.log("provider"))
 
     supervisor.send_signal(signal.SIGTERM)
 
-    assert supervisor.wait(30) == 0
+    assert supervisor.wait(PATIENCE_SECONDS) == 0
     assert order.read_text().split() == ["web", "provider"]
     assert not any(house.groups().values())
 
@@ -92,7 +93,7 @@ def test_it_kills_what_does_not_end_in_time(house: House) -> None:
 
     supervisor.send_signal(signal.SIGINT)
 
-    assert supervisor.wait(30) == 0
+    assert supervisor.wait(PATIENCE_SECONDS) == 0
     assert "did not end in time, is killed" in house.said()
     assert not is_running(child)
 
@@ -105,7 +106,7 @@ def test_a_second_request_to_stop_does_not_wait(house: House) -> None:
     eventually(lambda: "stopping worker" in house.said())
     supervisor.send_signal(signal.SIGINT)
 
-    assert supervisor.wait(30) == 0
+    assert supervisor.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_killed_supervisor_leaves_nothing_that_the_next_one_does_not_end(house: House) -> None:
@@ -126,9 +127,10 @@ def test_a_killed_supervisor_leaves_nothing_that_the_next_one_does_not_end(house
 def test_a_killed_supervisor_kills_the_provider_without_asking_it(house: House) -> None:
     asked = house.folder / "asked"
     first = house.starts(
-        f"""provider: sh -c 'trap "touch {asked}; exit" TERM; while :; do sleep 0.05; done'\n"""
+        f"""provider: sh -c 'trap "touch {asked}; exit" TERM; echo armed; while :; do sleep 0.05; done'\n"""
     )
     provider = house.pid("provider")
+    eventually(lambda: "armed" in house.log("provider"))
 
     first.kill()
     first.wait()

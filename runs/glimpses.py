@@ -65,6 +65,8 @@ of_this_process = Glimpses()
 
 
 def _look(run_id: UUID, shared: _Shared) -> Glimpse | None:
+    # Whoever holds the lock needs a connection: those who wait for it must not have the last ones of the pool.
+    wakeups.release_connection()
     with shared.lock:
         if shared.last is None or not _is_fresh(shared.last):
             shared.last = _read(run_id)

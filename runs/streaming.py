@@ -107,6 +107,7 @@ def events(
     client is noticed and proxies keep the connection.
     """
     position = from_offset
+    wakeups.release_connection()
     yield f"retry: {RETRY_MS}\n\n"
     for news in follow(run_id, from_offset, heartbeat_seconds=heartbeat_seconds):
         match news:

@@ -144,6 +144,23 @@ def test_viewers_of_one_run_read_it_once_between_two_changes(
             assert also_look() is not first
 
 
+def test_a_viewer_that_waits_for_anothers_look_holds_no_connection(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, read, held = make_run(), glimpses._read, []
+
+    def noted(run_id: uuid.UUID) -> Any:
+        held.append(connection.connection)
+        return read(run_id)
+
+    monkeypatch.setattr(glimpses, "_read", noted)
+    assert connection.connection is not None
+
+    next(streaming.follow(run.pk))
+
+    assert held == [None]
+
+
 def test_a_stream_outlives_a_database_that_goes_away(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

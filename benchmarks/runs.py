@@ -44,16 +44,16 @@ def main(*, json: bool) -> None:
     with house() as made:
         worker, _ = made.add_worker(), made.add_web()
         made.await_web()
-        rows = [idle(worker.pid)]
+        rows = told([idle(worker.pid)])
         say(f"{AT_ONCE} boxes")
         few = owners(AT_ONCE)
         with Baseline(made) as baseline:
-            rows += steady(made, few)
-            rows += burst(made, few, baseline)
-            rows.append(silence(made, few[:SILENT], baseline))
+            rows += told(steady(made, few))
+            rows += told(burst(made, few, baseline))
+            rows += told([silence(made, few[:SILENT], baseline)])
         if MANY:
             say(f"{MANY} boxes")
-            rows += many(made, few + owners(MANY - AT_ONCE))
+            rows += told(many(made, few + owners(MANY - AT_ONCE)))
     report("runs", rows, as_json=json)
 
 
@@ -94,6 +94,13 @@ class Baseline:
         )
         process.stdin.close()
         return process
+
+
+def told(rows: list[Row]) -> list[Row]:
+    """The rows, said as they come: the whole takes minutes."""
+    for row in rows:
+        say(f"  {row.case}: {row.value:.4g} {row.unit} (baseline {row.baseline})")
+    return rows
 
 
 def idle(worker: int) -> Row:
@@ -209,7 +216,6 @@ def at_once(
 
     def start(pair: tuple[Owner, str]) -> tuple[str, float]:
         api = Api(made.url, pair[0].token)
-        api("GET", "runs")  # the connection is there already
         if together:
             time.sleep(every * together.wait(120))
         body = {"box": pair[0].boxes[0][0], "command": pair[1], "idempotency_key": str(uuid.uuid4())}

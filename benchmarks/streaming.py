@@ -43,6 +43,7 @@ class Seen:
     door: asyncio.Semaphore
     ages: list[float] = field(default_factory=list)
     connected: int = 0
+    refused: int = 0  # answers other than 200
     counting: bool = False
 
     def is_in(self) -> None:
@@ -119,6 +120,9 @@ def measured(made: Installation, web: int, watched: Sequence[Watched], viewer: V
     say(f"{VIEWERS} viewers: {viewer.__name__}")
     with Connections(made.database) as connections:
         seen, cost = asyncio.run(_watch(made, web, watched, viewer))
+    say(
+        f"  p95 {quantile(seen.ages, 0.95):.3f} s, {len(seen.ages) / WINDOW_SECONDS:.0f} lines/s, {cost}, {connections.most} connections"
+    )
     return seen, cost, connections.most
 
 
@@ -175,10 +179,13 @@ async def poll(
     while True:
         writer.write(watched.request(f"output?offset={offset}"))
         head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
         size = re.search(rb"(?i)content-length: (\d+)", head)
         assert size, head
         body = json.loads(await reader.readexactly(int(size[1])))
+        if not head.startswith(b"HTTP/1.1 200"):
+            seen.refused += 1
+            await asyncio.sleep(POLL_SECONDS)
+            continue
         offset = body["next_offset"]
         seen.take(body["output"])
         if is_first:
@@ -199,6 +206,7 @@ def rows_of(
         Row(f"{what}: printed to seen, p50", age(0.5)[0], "ms", age(0.5)[1]),
         Row(f"{what}: printed to seen, p95", age(0.95)[0], "ms", age(0.95)[1]),
         Row(f"{what}: lines seen", len(seen.ages) / WINDOW_SECONDS, "/s", len(polled.ages) / WINDOW_SECONDS, f"{VIEWERS}"),
+        Row(f"{what}: requests that failed", seen.refused, "", polled.refused, "none"),
         Row(f"{what}: web CPU of one core", cost.cpu, "%", poll_cost.cpu),
         Row(f"{what}: web memory", cost.rss, "MiB", poll_cost.rss),
     ]  # fmt: skip

@@ -27,6 +27,8 @@ SCHEDULES: tuple[Scheduled, ...] = (
     Scheduled("drive due rows", "openagents_site.tasks.drive_due", 1),
     Scheduled("promote queued boxes", "boxes.tasks.promote_fanouts", 1),
     Scheduled("enforce budgets", "boxes.tasks.enforce_budgets", 1),
+    Scheduled("recover jobs", "work.tasks.recover", 1),
+    Scheduled("expire pairings", "work.tasks.expire_pairings", 1),
     Scheduled("forget old rows", "openagents_site.tasks.forget_old_rows", 60),
     Scheduled("prune boxes", "boxes.tasks.prune", DAY),
     Scheduled("prune logs", "runs.tasks.prune_logs", DAY),

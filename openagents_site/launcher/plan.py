@@ -36,9 +36,17 @@ class Plan:
     """Ports, addresses and the environment of every process."""
 
     state: state_root.StateRoot
-    web_port: int
-    provider_port: int | None  # None: the boxes come from a provider elsewhere
+    web: ports.Reserved
+    provider: ports.Reserved | None  # None: the boxes come from a provider elsewhere
     environment: Mapping[str, str]
+
+    @property
+    def web_port(self) -> int:
+        return self.web.port
+
+    @property
+    def provider_port(self) -> int | None:
+        return None if self.provider is None else self.provider.port
 
     @property
     def url(self) -> str:
@@ -84,20 +92,22 @@ def make(state: state_root.StateRoot, web_port: str | None) -> Plan:
     `web_port` is the one given on the command line. Records where the embedded provider will listen.
     """
     environment = dict(os.environ)
-    port = ports.choose(web_port or environment.get("WEB_PORT"), WEB_PORT, "site", "--port or WEB_PORT")
-    provider_port = None if _has_own_provider(environment) else _provider_port(environment)
+    embedded_provider = not _has_own_provider(environment)
+    web = ports.choose(web_port or environment.get("WEB_PORT"), WEB_PORT, "site", "--port or WEB_PORT")
+    provider = _provider_port(environment) if embedded_provider else None
+    address = f"127.0.0.1:{web.port}"
     environment |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
-        "WEB_BIND": f"127.0.0.1:{port}",
-        "PUBLIC_BASE_URL": environment.get("PUBLIC_BASE_URL") or f"http://127.0.0.1:{port}",
+        "WEB_BIND": address,
+        "PUBLIC_BASE_URL": environment.get("PUBLIC_BASE_URL") or f"http://{address}",
         "PYTHONUNBUFFERED": "1",
     }
-    if provider_port is not None:
-        url = f"http://127.0.0.1:{provider_port}/api/box/v1"
+    if provider is not None:
+        url = f"http://127.0.0.1:{provider.port}/api/box/v1"
         state_root.record_provider_url(url, state.path)
         key = state_root.private_secret("provider_key", state.path)
         environment |= {"BOX_API_BASE_URL": url, "BOX_API_KEY": key}
-    return Plan(state, port, provider_port, environment)
+    return Plan(state, web, provider, environment)
 
 
 def provider_environment(
@@ -111,7 +121,7 @@ def provider_environment(
     return passed | {"LOCALBOX_PORT": str(port), "LOCALBOX_STATE_DIR": str(state.boxes), "LOCALBOX_KEY": key}
 
 
-def _provider_port(environment: Mapping[str, str]) -> int:
+def _provider_port(environment: Mapping[str, str]) -> ports.Reserved:
     return ports.choose(environment.get("LOCALBOX_PORT"), PROVIDER_PORT, "box provider", "LOCALBOX_PORT")
 
 

@@ -1,8 +1,14 @@
-"""Which port a server of ours listens on."""
+"""Which port a server of ours listens on.
+
+Between the choice of a port and the moment its server listens there, another start on this machine must not choose it
+too. So a chosen port is reserved by a name in the kernel's table of abstract unix sockets: it is seen by every account,
+belongs to the network namespace as ports do, and is gone with the process that holds it.
+"""
 
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 
 HIGHEST_PORT = 65535
 TRIED = 100
@@ -12,7 +18,18 @@ class PortTaken(Exception):
     """The port that was asked for, or every one near it, belongs to another program."""
 
 
-def choose(asked: str | None, usual: int, what: str, setting: str) -> int:
+@dataclass(frozen=True)
+class Reserved:
+    """A port that no other start takes as long as this object is kept."""
+
+    port: int
+    hold: socket.socket
+
+    def release(self) -> None:
+        self.hold.close()
+
+
+def choose(asked: str | None, usual: int, what: str, setting: str) -> Reserved:
     """The port asked for, else `usual` or the first free one after it. Raises PortTaken with one sentence.
 
     `what` and `setting` name the server and the setting in that sentence.
@@ -20,17 +37,32 @@ def choose(asked: str | None, usual: int, what: str, setting: str) -> int:
     if asked:
         if not asked.isdigit() or not 0 < int(asked) <= HIGHEST_PORT:
             raise PortTaken(f"{setting} must be a port number from 1 to {HIGHEST_PORT}, not {asked!r}")
-        if not is_free(int(asked)):
+        reserved = reserve(int(asked))
+        if reserved is None:
             raise PortTaken(
                 f"Port {asked} ({setting}) is taken by another program: end that one, or name another port for the {what}"
             )
-        return int(asked)
+        return reserved
     for port in range(usual, usual + TRIED):
-        if is_free(port):
-            return port
+        if (reserved := reserve(port)) is not None:
+            return reserved
     raise PortTaken(
         f"No port from {usual} to {usual + TRIED - 1} is free for the {what}: name one with {setting}"
     )
+
+
+def reserve(port: int) -> Reserved | None:
+    """The port, if it is free and no other start has reserved it."""
+    hold = socket.socket(socket.AF_UNIX)
+    try:
+        hold.bind(f"\0openagents-boxes/port/{port}")
+    except OSError:
+        hold.close()
+        return None
+    if not is_free(port):
+        hold.close()
+        return None
+    return Reserved(port, hold)
 
 
 def is_free(port: int) -> bool:

@@ -35,7 +35,21 @@ def taken() -> Iterator[int]:
 
 
 def test_it_takes_the_next_free_port(taken: int) -> None:
-    assert ports.choose(None, taken, "site", "WEB_PORT") > taken
+    reserved = ports.choose(None, taken, "site", "WEB_PORT")
+
+    assert reserved.port > taken
+    reserved.release()
+
+
+def test_two_starts_at_once_do_not_choose_the_same_port(taken: int) -> None:
+    first = ports.choose(None, taken + 1, "site", "WEB_PORT")
+
+    second = ports.choose(None, taken + 1, "site", "WEB_PORT")
+
+    assert first.port == taken + 1
+    assert second.port > first.port
+    first.release()
+    second.release()
 
 
 def test_it_refuses_a_taken_port_that_was_asked_for(taken: int) -> None:
@@ -141,11 +155,14 @@ def test_the_provider_is_given_no_secret_but_its_own_key(
     monkeypatch.setenv("DATABASE_URL", "postgres://u:p@h/d")
 
     made = plan.make(state, None)
+    assert made.provider is not None
 
     provider, worker = made.environment_of("provider"), made.environment_of("worker")
     assert not {"SECRET_KEY", "DATABASE_URL", "BOX_API_KEY"} & set(provider)
     assert provider["LOCALBOX_KEY"] == worker["BOX_API_KEY"]
     assert "LOCALBOX_KEY" not in worker
+    made.web.release()
+    made.provider.release()
 
 
 def test_a_provider_of_ones_own_replaces_the_embedded_one(
@@ -158,7 +175,10 @@ def test_a_provider_of_ones_own_replaces_the_embedded_one(
 
     monkeypatch.setenv("BOX_API_BASE_URL", "https://provider.example.org")
 
-    assert [entry.name for entry in plan.make(state, None).entries()] == ["web", "scheduler", "worker"]
+    made = plan.make(state, None)
+
+    assert [entry.name for entry in made.entries()] == ["web", "scheduler", "worker"]
+    made.web.release()
 
 
 def test_curl_lines_hold_no_token_and_quote_the_path(tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+"""`manage.py fleet`: the installation's boxes and what goes on in them, in a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db.models import QuerySet
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from base.clock import database_now
+from base.wakeups import release_connection
+from boxes.console import console_of, duration, moment, plain, table_of
+from boxes.models import Box
+from openagents_site.fleet import FleetBox, fleet_boxes
+
+HEADINGS = ("LABEL", "BOX", "STATE", "AGE", "ENDS", "IDLE SINCE", "RUN", "LAST LINE")
+SHORTEST_PAUSE = 0.5
+
+
+class Command(BaseCommand):
+    help = "Show active boxes with their newest runs, again and again until it is interrupted."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--once", action="store_true", help="print it once and end")
+        parser.add_argument("--all", action="store_true", help="stopped boxes, too, after the active ones")
+        parser.add_argument("--owner", metavar="NAME", help="only of this account (its name in addresses)")
+        parser.add_argument("--conversation", type=UUID, metavar="ID", help="only of this conversation")
+        parser.add_argument("--limit", type=int, default=50, help="how many at most (default 50)")
+        parser.add_argument(
+            "--every", type=float, default=2.0, metavar="SECONDS", help="default 2, at least 0.5"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        console = console_of(self.stdout)
+        if options["once"]:
+            console.print(_shown(options))
+            return
+        try:
+            with Live(
+                _shown(options), console=console, auto_refresh=False, screen=console.is_terminal
+            ) as live:
+                while True:
+                    release_connection()
+                    time.sleep(max(SHORTEST_PAUSE, options["every"]))
+                    live.update(_shown(options), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _shown(options: dict[str, Any]) -> Group:
+    boxes = _chosen(options)
+    found = fleet_boxes(boxes, max(0, options["limit"]))
+    active = boxes.filter(stopped_at=None).count()
+    heading = plain(f"{active:,} active boxes at {moment(database_now())} UTC")
+    if not found:
+        return Group(heading)
+    return Group(heading, table_of(HEADINGS, (_cells(box) for box in found), numbers=("AGE",)))
+
+
+def _chosen(options: dict[str, Any]) -> QuerySet[Box]:
+    boxes = Box.objects.all() if options["all"] else Box.objects.filter(stopped_at=None)
+    if options["owner"]:
+        boxes = boxes.filter(conversation__visitor__user__slug__iexact=options["owner"])
+    if options["conversation"]:
+        boxes = boxes.filter(conversation_id=options["conversation"])
+    return boxes
+
+
+def _cells(box: FleetBox) -> tuple[Text | str, ...]:
+    run = box.run
+    lines = run.output.strip().splitlines() if run else []
+    return (
+        box.label,
+        box.box_id or "(no id yet)",
+        box.stop_reason or box.state,
+        duration(box.age_seconds),
+        moment(box.expires_at or box.stopped_at),
+        moment(box.idle_since) if box.stopped_at is None and box.idle_since else "-",
+        "-" if run is None else run.state if run.exit_status is None else f"{run.state} ({run.exit_status})",
+        lines[-1][:60] if lines else "",
+    )

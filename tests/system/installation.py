@@ -20,7 +20,7 @@ from openagents_site.launcher.api_client import Api, ApiError
 Answer = TypeVar("Answer")
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120.0
-START_SECONDS = 400.0
+START_SECONDS = 600.0
 # What the tests' own settings put into the environment, and whatever would make the clone another installation.
 NOT_PASSED_ON = re.compile(
     r"(DATABASE_URL|SECRET_KEY|ALLOWED_HOSTS|PUBLIC_BASE_URL|STATE_DIR|DEBUG|HOME|XDG_.*|WEB_.*|TEST_.*"

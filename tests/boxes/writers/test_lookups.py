@@ -30,7 +30,19 @@ def test_it_finds_a_box_by_each_of_its_names(box: Box) -> None:
 
 
 @pytest.mark.parametrize(
-    "ref", ["", "nothing", "Web", "we", "bx_", "we\0b", "\0", "x" * 10_000, "00000000-0000-4000-8000-000000000000", "日本"]
+    "ref",
+    [
+        "",
+        "nothing",
+        "Web",
+        "we",
+        "bx_",
+        "we\0b",
+        "\0",
+        "x" * 10_000,
+        "00000000-0000-4000-8000-000000000000",
+        "日本",
+    ],
 )
 def test_what_means_no_box_is_not_found(box: Box, ref: str) -> None:
     with pytest.raises(BoxNotFound):

@@ -52,8 +52,12 @@ def status_line(ending: Ending) -> str:
     """How it ended, in one line."""
     if ending.kind == JobKind.DELEGATION:
         return _delegation_line(ending)
-    reason = f" ({ending.error_code})" if ending.error_code and ending.error_code != ending.status else ""
-    return f"Deep work job {_ENDED[ending.status]}{reason}."
+    return f"Deep work job {_ENDED[ending.status]}{_reason(ending)}."
+
+
+def _reason(ending: Ending) -> str:
+    code = _clean(ending.error_code)
+    return f" ({code})" if code and code != ending.status else ""
 
 
 def cut(text: str) -> str:
@@ -84,11 +88,11 @@ def _fallback(ending: Ending) -> str:
 
 
 def _delegation_line(ending: Ending) -> str:
-    subject = f"Delegation to {ending.agent or 'the agent'} on {ending.machine or 'the machine'}"
+    agent, machine = _clean(ending.agent), _clean(ending.machine)
+    subject = f"Delegation to {agent or 'the agent'} on {machine or 'the machine'}"
     if ending.status == JobStatus.INTERRUPTED:
         return f"{subject} was interrupted by a server restart."
-    reason = f" ({ending.error_code})" if ending.error_code and ending.error_code != ending.status else ""
-    return f"{subject} {_ENDED[ending.status]}{reason}."
+    return f"{subject} {_ENDED[ending.status]}{_reason(ending)}."
 
 
 def _delegation_rest(ending: Ending) -> str:
@@ -102,7 +106,7 @@ def _delegation_rest(ending: Ending) -> str:
 def _steps_line(steps: Sequence[tuple[str, str]]) -> str:
     if not steps:
         return "By then no tool calls had completed."
-    shown = ", ".join(f"{tool}:{status}" for tool, status in steps[:_SUMMARISED_STEPS])
+    shown = ", ".join(f"{_clean(tool)}:{status}" for tool, status in steps[:_SUMMARISED_STEPS])
     more = f" and {len(steps) - _SUMMARISED_STEPS} more" if len(steps) > _SUMMARISED_STEPS else ""
     return f"Tool calls by then: {shown}{more}."
 

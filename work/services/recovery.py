@@ -25,7 +25,7 @@ ScheduleRetry = Callable[[Job, str, StartWorker], object]
 _ACTIVE = ", ".join(f"'{status.value}'" for status in ACTIVE)
 # A job that was given back to be taken up later is not interrupted: it waits.
 _INTERRUPTED = f"""
-    select job.id from work_jobs job
+    select job.id, job.generation from work_jobs job
     where job.status in ({_ACTIVE}) and {leases.free("job")}
       and (job.lease_expires_at is not null or job.next_step_at is null or job.next_step_at <= clock_timestamp())
       {{only}} order by job.created_at
@@ -68,11 +68,14 @@ def sweep_ended_leases() -> Recovery:
     return _recover(interrupted_jobs(only_ended_leases=True), wake, retry_later)
 
 
-def interrupted_jobs(*, only_ended_leases: bool = False) -> list[UUID]:
-    """The jobs that have not ended, that nobody holds, and that are not waiting for a time to come; oldest first."""
+def interrupted_jobs(*, only_ended_leases: bool = False) -> dict[UUID, int]:
+    """The jobs that have not ended, that nobody holds, and that are not waiting for a time to come; oldest first.
+
+    Each with the generation that it was found at: who takes it up meanwhile is not recorded as interrupted.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_INTERRUPTED.format(only=_ONLY_ENDED if only_ended_leases else ""))
-        return [row[0] for row in cursor.fetchall()]
+        return dict(cursor.fetchall())
 
 
 def release_orphans() -> int:
@@ -109,11 +112,11 @@ def retry_later(job: Job, code: str, start_worker: StartWorker) -> bool:
     return True
 
 
-def _recover(job_ids: list[UUID], start_worker: StartWorker, schedule_retry: ScheduleRetry) -> Recovery:
-    recovery = Recovery(found=len(job_ids))
-    for job_id in job_ids:
+def _recover(found: dict[UUID, int], start_worker: StartWorker, schedule_retry: ScheduleRetry) -> Recovery:
+    recovery = Recovery(found=len(found))
+    for job_id, generation in found.items():
         try:
-            _recover_one(job_id, start_worker, schedule_retry, recovery)
+            _recover_one(job_id, generation, start_worker, schedule_retry, recovery)
         except Exception:
             connection.ensure_connection()  # raises if it is the database that is gone
             log.exception("job_not_recovered", job=str(job_id))
@@ -123,12 +126,16 @@ def _recover(job_ids: list[UUID], start_worker: StartWorker, schedule_retry: Sch
 
 
 def _recover_one(
-    job_id: UUID, start_worker: StartWorker, schedule_retry: ScheduleRetry, recovery: Recovery
+    job_id: UUID,
+    generation: int,
+    start_worker: StartWorker,
+    schedule_retry: ScheduleRetry,
+    recovery: Recovery,
 ) -> None:
     job = Job.objects.get(pk=job_id)
-    if job.is_terminal:
-        return
-    interruptions.record(job, job.generation)
+    if job.is_terminal or job.generation != generation:
+        return  # it ended, or somebody took it up since it was found
+    interruptions.record(job, generation)
     try:
         start_worker(job.kind, job.pk)
         recovery.started += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from openagents_site.launcher.heartbeat import HeartbeatWatch
 from openagents_site.launcher.part import Part
 from tests.postgres import ensure_test_cluster
 
-SCHEMA = "launcher_heartbeat_test"
+SCHEMA = f"launcher_heartbeat_{os.getpid()}"  # tests of several processes share the server
 
 
 class RunsFor:

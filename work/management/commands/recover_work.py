@@ -31,6 +31,6 @@ class Command(BaseCommand):
 
     def _list(self) -> None:
         ids = interrupted_jobs()
-        for job in Job.objects.filter(pk__in=ids).order_by("created_at").iterator():
+        for job in Job.objects.filter(pk__in=list(ids)).order_by("created_at").iterator():
             self.stdout.write(f"{job.pk}  {job.kind}  {job.status}  generation {job.generation}")
         self.stdout.write(f"{len(ids)} interrupted; nothing was changed")

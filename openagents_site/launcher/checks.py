@@ -83,11 +83,11 @@ def _run_lint(outcomes: list[Outcome]) -> None:
 
 
 def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
-    """The fast tests first: what they find is known while the slow ones run."""
-    spread = ["-n", str(workers()), "--dist", "loadgroup"]
+    """The fast tests first: what they find is known while the slow ones run, whose files share what they set up."""
+    at_once = ["-n", str(workers()), "--dist"]
     return [
-        pytest_run.run("tests", ["-m", "not system", *spread], environment, show),
-        pytest_run.run("system tests", ["-m", "system", *spread], environment, show),
+        pytest_run.run("tests", ["-m", "not system", *at_once, "worksteal"], environment, show),
+        pytest_run.run("system tests", ["-m", "system", *at_once, "loadfile"], environment, show),
     ]
 
 

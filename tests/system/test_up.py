@@ -29,7 +29,7 @@ from .installation import (
     persistently,
 )
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(700), pytest.mark.xdist_group("up")]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(700)]
 LINES = 60
 COMMAND = f"i=0; while [ $i -lt {LINES} ]; do i=$((i+1)); echo line $i; sleep 0.5; done"
 WHOLE_OUTPUT = "".join(f"line {n}\n" for n in range(1, LINES + 1))

@@ -18,7 +18,7 @@ import pytest
 
 from .conftest import CHECKOUT, PATIENCE_SECONDS, eventually
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bootstrap")]
+pytestmark = pytest.mark.system
 REAL_PYTHON = Path(sys.executable).resolve()
 TOOLS = ("sh", "dirname", "readlink", "env", "uname", "git")
 BEFORE = {"bin", "openagents_site", "requirements-dev.txt", "requirements.txt"}

@@ -31,13 +31,17 @@ def register() -> None:
 def run_driver() -> Driver:
     from runs.driver import RunDriver
 
-    return RunDriver()
+    return RunDriver(recovers=True)
 
 
 # The answer of a command that is in flight cannot count any more, so its lease is taken away.
 _BOX_STOPPED = f"""
+    with locked as (
+        select id from box_runs
+        where conversation_box_id = %s and (state in ({_ACTIVE}) or kill_confirmed = false)
+        order by id for update)
     update box_runs set {RELEASE}, generation = generation + 1, next_step_at = clock_timestamp()
-    where conversation_box_id = %s and (state in ({_ACTIVE}) or kill_confirmed = false)
+    where id in (select id from locked) and (state in ({_ACTIVE}) or kill_confirmed = false)
 """  # noqa: S608 - constants of ours
 
 

@@ -109,17 +109,18 @@ def mark(claimed: Sequence[tuple[UUID, int]], *, kills: bool, answer_seconds: fl
         return {row[0] for row in cursor.fetchall()}
 
 
+_LOCKED = "with locked as (select id from box_runs where id = any(%(ids)s::uuid[]) order by id for update)"
 _OURS = """
     from unnest(%(ids)s::uuid[], %(generations)s::bigint[]) as mine(id, generation)
-    where run.id = mine.id and run.generation = mine.generation returning run.id
+    where run.id in (select id from locked) and run.id = mine.id and run.generation = mine.generation returning run.id
 """
 _MARK_KILL = f"""
-    update box_runs run set kill_attempts = run.kill_attempts + 1, kill_confirmed = coalesce(run.kill_confirmed, false),
+    {_LOCKED} update box_runs run set kill_attempts = run.kill_attempts + 1, kill_confirmed = coalesce(run.kill_confirmed, false),
         next_step_at = greatest(run.next_step_at, clock_timestamp() + make_interval(secs => %(answer)s))
     {_OURS}
 """  # noqa: S608 - constants of ours
 _MARK_PROBE = f"""
-    update box_runs run set probe_attempts = run.probe_attempts + 1, probe_attempted_at = clock_timestamp()
+    {_LOCKED} update box_runs run set probe_attempts = run.probe_attempts + 1, probe_attempted_at = clock_timestamp()
     {_OURS}
 """  # noqa: S608
 

@@ -20,7 +20,7 @@ from runs.driver.calls import call
 from runs.driver.claim import Claimed
 from runs.driver.task import Reply, Task
 from runs.policy import SLOTS, policy_in_force
-from runs.services.recovery import release_orphans
+from runs.services.recovery import recover, release_orphans
 
 log = structlog.get_logger(__name__)
 
@@ -45,10 +45,12 @@ class RunDriver:
 
     name = "runs"
 
-    def __init__(self, slots: int = SLOTS, *, waits: bool = True) -> None:
-        """`waits`: whether polls may wait on their box, as they do in a worker; by hand they come back at once."""
+    def __init__(self, slots: int = SLOTS, *, waits: bool = True, recovers: bool = False) -> None:
+        """`waits`: whether polls may wait on their box; by hand they come back at once. `recovers`: whether the first claim
+        takes up every run that nobody drives, as a worker does at its start."""
         self.slots = slots
         self._waits = waits
+        self._recovers = recovers
         self._gate = Gate()
         self._in_flight: set[UUID] = set()
         self._orphans_at = 0.0
@@ -111,8 +113,10 @@ class RunDriver:
         if time.monotonic() - self._orphans_at < ORPHANS_EVERY_SECONDS:
             return
         self._orphans_at = time.monotonic()
-        if released := release_orphans():
-            log.warning("runs_taken_over", count=released)
+        released = recover() if self._recovers else release_orphans()
+        if released:
+            log.warning("runs_taken_over", count=released, at_start=self._recovers)
+        self._recovers = False
 
 
 def _task(row: Claimed, policy: Policy, box_client: BoxClient, *, ignore_pause: bool) -> Task:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from base import leases
 from base.faults import declare, fault_point
@@ -47,10 +47,21 @@ def settle(outcomes: Sequence[Outcome]) -> None:
 
 
 def settle_undone(tasks: Sequence[Task]) -> None:
-    """Write the actions of tasks that need no command."""
+    """Write the actions of tasks that need no command. A row that cannot be written costs only itself: it keeps its lease."""
     nothing = Reply(Observation(Step.POLL))
-    if tasks:
-        write_news([(task, nothing, _as_write(task)) for task in tasks])
+    judged = [(task, nothing, _as_write(task)) for task in tasks]
+    if not judged:
+        return
+    try:
+        write_news(judged)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        if len(tasks) == 1:
+            log.exception("run_cannot_be_written", run=str(tasks[0].id))
+            return
+        for task in tasks:
+            settle_undone([task])
 
 
 @transaction.atomic
@@ -97,8 +108,10 @@ def _is_quiet(task: Task, reply: Reply, write: Write) -> bool:
     )
 
 
-# A run whose end was asked for since the claim is due at once.
+# A run whose end was asked for since the claim is due at once. Rows of several runs are locked in the order of their ids
+# everywhere, so that no two of these statements can wait for each other.
 _QUIET = f"""
+    with locked as (select id from box_runs where id = any(%(ids)s::uuid[]) order by id for update)
     update box_runs run set {leases.RELEASE},
         next_step_at = case
             when run.cancellation_requested_at is not null and not seen.cancelled then clock_timestamp()
@@ -107,7 +120,7 @@ _QUIET = f"""
     from unnest(%(ids)s::uuid[], %(generations)s::bigint[], %(pauses)s::float8[], %(failures)s::int[], %(quiet)s::int[],
                 %(dead)s::int[], %(cancelled)s::bool[])
         as seen(id, generation, pause, failures, quiet, dead, cancelled)
-    where run.id = seen.id and run.generation = seen.generation
+    where run.id in (select id from locked) and run.id = seen.id and run.generation = seen.generation
 """  # noqa: S608 - a constant of ours
 
 

@@ -20,12 +20,13 @@ from runs.states import ACTIVE
 # the request and makes the run due.
 _POLLED = "(state <> 'admitted' and kill_confirmed is null and exit_status is null)"
 _REQUEST = f"""
+    with locked as (select id from box_runs where id = any(%(ids)s::uuid[]) order by id for update)
     update box_runs set cancellation_requested_at = clock_timestamp(),
         generation = case when {_POLLED} then generation + 1 else generation end,
         lease_owner = case when {_POLLED} then null else lease_owner end,
         lease_expires_at = case when {_POLLED} then null else lease_expires_at end,
         next_step_at = case when {_POLLED} or lease_expires_at is null then clock_timestamp() else next_step_at end
-    where id = any(%(ids)s) and state = any(%(active)s) and cancellation_requested_at is null
+    where id in (select id from locked) and state = any(%(active)s) and cancellation_requested_at is null
     returning id
 """  # noqa: S608 - a constant of ours
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 from django.utils import timezone
 
 from base import faults, hooks, leases, notify
@@ -21,7 +21,7 @@ from boxes.models import Box
 from conversations.services import ensure_conversation
 from runs import pump, services
 from runs.decide import Observation, Step
-from runs.driver import RunDriver
+from runs.driver import RunDriver, claim, settle
 from runs.driver.task import Reply
 from runs.models import Run
 from runs.scripts import GitCredential
@@ -746,3 +746,54 @@ def _alive(run: Run) -> bool:
     if run.pid is None or not psutil.pid_exists(run.pid):
         return False
     return psutil.Process(run.pid).status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.django_db
+def test_a_worker_takes_up_at_its_start_what_nobody_drives(make_run: MakeRun) -> None:
+    make_run(state="running", next_step_at=None)
+    [driver] = [made for made in hooks.drivers() if made.name == "runs"]
+
+    assert len(driver.claim(Holder(), 10)) == 1
+    make_run(state="running", next_step_at=None)
+    assert driver.claim(Holder(), 10) == []
+
+
+@pytest.mark.django_db
+def test_a_row_that_cannot_be_written_does_not_end_the_claim(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = (make_run(cancellation_requested_at=timezone.now()) for _ in range(2))
+    save = settle.ending.save
+
+    def breaks(log: Any, **known: Any) -> None:
+        if log.run.pk == bad.pk:
+            raise DataError("out of range")
+        save(log, **known)
+
+    monkeypatch.setattr(settle.ending, "save", breaks)
+
+    assert RunDriver().claim(Holder(), 10) == []
+
+    assert Run.objects.get(pk=good.pk).state == "cancelled"
+    assert Run.objects.get(pk=bad.pk).state == "admitted"
+
+
+@pytest.mark.django_db
+def test_the_step_in_the_database_is_the_step_of_the_decision(make_run: MakeRun) -> None:
+    """The right to dispatch is given in SQL; it must be given exactly where the decision wants to dispatch."""
+    now = timezone.now()
+    ready = make_run()
+    for refused in (
+        make_run(cancellation_requested_at=now),
+        make_run(deadline_at=now - timedelta(seconds=1)),
+        make_run(calls_resume_at=now + timedelta(seconds=60)),
+        make_run(dispatch_attempted_at=now),
+        make_run(state="running"),
+        make_run(conversation_box=Box.objects.create(conversation=ready.conversation, label="reserved")),
+    ):
+        [found] = [row for row in [claim.claim_one(refused.pk, Holder())] if row]
+        if refused.calls_resume_at is None:
+            assert not found.view.may_dispatch
+    found = claim.claim_one(ready.pk, Holder())
+    assert found is not None
+    assert found.view.may_dispatch

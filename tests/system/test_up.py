@@ -60,18 +60,26 @@ def up(clone: Clone, once: tuple[int, str]) -> Iterator[Up]:
 
 @contextmanager
 def running_box(api: Api) -> Iterator[dict[str, Any]]:
-    box = persistently(lambda: api.post("/api/v1/boxes", {"wait": 20}))
+    key = str(uuid.uuid4())
+    box = persistently(lambda: api.post("/api/v1/boxes", {"wait": 20}, key))
     try:
-        yield eventually(
-            lambda: _if(api.get(f"/api/v1/boxes/{box['id']}"), "state", ("ready", "idle", "running"))
-        )
+        yield eventually(lambda: _if(_box(api, box), "state", ("ready", "idle", "running")))
     finally:
         persistently(lambda: api.post(f"/api/v1/boxes/{box['id']}/stop"))
 
 
 def started_run(api: Api, box: dict[str, Any], command: str = COMMAND) -> dict[str, Any]:
-    run = api.post("/api/v1/runs", {"box": box["id"], "command": command}, str(uuid.uuid4()))
-    return eventually(lambda: _if(api.get(f"/api/v1/runs/{run['id']}"), "state", ("running", "completed")))
+    key = str(uuid.uuid4())
+    run = persistently(lambda: api.post("/api/v1/runs", {"box": box["id"], "command": command}, key))
+    return eventually(lambda: _if(_run(api, run), "state", ("running", "completed")))
+
+
+def _box(api: Api, box: dict[str, Any]) -> dict[str, Any]:
+    return persistently(lambda: api.get(f"/api/v1/boxes/{box['id']}"))
+
+
+def _run(api: Api, run: dict[str, Any]) -> dict[str, Any]:
+    return persistently(lambda: api.get(f"/api/v1/runs/{run['id']}"))
 
 
 def ended(api: Api, run: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from base import hooks
 from boxes.models import Box
 
 
-def idle_since(boxes: Sequence[Box]) -> dict[UUID, datetime | None]:
+class Used(Protocol):
+    """What is read of a box to tell when it was last in use: a ledger row, or any part of one."""
+
+    @property
+    def pk(self) -> UUID: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def stopped_at(self) -> datetime | None: ...
+    @property
+    def last_activity_at(self) -> datetime | None: ...
+
+
+def idle_since(boxes: Sequence[Used]) -> dict[UUID, datetime | None]:
     """For each box, since when nothing was done in it: its last activity, else its creation.
 
     None while something is alive in it, however old, for a stopped box, and for every box while a reporter cannot say: what
@@ -33,7 +46,7 @@ def attach(boxes: Iterable[Box]) -> list[Box]:
     return listed
 
 
-def _reports(boxes: Sequence[Box]) -> list[Mapping[UUID, Any]] | None:
+def _reports(boxes: Sequence[Used]) -> list[Mapping[UUID, Any]] | None:
     """What each reporter said; None if one of them failed."""
     if not boxes:
         return []
@@ -41,7 +54,7 @@ def _reports(boxes: Sequence[Box]) -> list[Mapping[UUID, Any]] | None:
     return reports if len(reports) == len(hooks.box_activity.registered()) else None
 
 
-def _idle_since(box: Box, reports: Sequence[Mapping[UUID, datetime | None]]) -> datetime | None:
+def _idle_since(box: Used, reports: Sequence[Mapping[UUID, datetime | None]]) -> datetime | None:
     said = [report[box.pk] for report in reports if box.pk in report]
     if any(moment is None for moment in said):
         return None

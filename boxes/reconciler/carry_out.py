@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
@@ -19,7 +20,7 @@ from boxes.models import Box
 from boxes.reconciler import events, write
 from boxes.reconciler.batches import undone_if_refused
 from boxes.reconciler.decide import life_over
-from boxes.reconciler.rows import rows_of
+from boxes.reconciler.rows import rows_with_ids
 from boxes.reconciler.stops import StopCall, Stops
 from boxes.reconciler.types import (
     Action,
@@ -45,24 +46,28 @@ A = TypeVar("A", bound=Action)
 Due = tuple[Row, Stop]
 
 
-def carry_out(
-    decisions: Sequence[Decision],
-    boxes: Mapping[UUID, Box],
-    stops: Stops,
-    policy: Policy,
-    result: PassResult,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A stop that is ours to ask for: the box under the claim, the row as it was read, and why it is stopped."""
+
+    box: Box
+    row: Row
+    stop: Stop
+
+
+def carry_out(decisions: Sequence[Decision], stops: Stops, policy: Policy, result: PassResult) -> None:
     """Write and do everything that was decided, and count it in `result`. One bad row costs only itself."""
     written = write_decisions(decisions, result)
     due = [(row, stop) for row, stop in _of(decisions, Stop) if row.pk in written]
-    _stop_all(due, boxes, stops, policy, result)
+    _stop_all(due, stops, policy, result)
 
 
 def write_decisions(decisions: Sequence[Decision], result: PassResult) -> set[UUID]:
     """Write everything that was decided and needs no call to the provider; the rows whose observation was written."""
     notes = [*_of(decisions, Note), *((row, stop.note) for row, stop in _of(decisions, Stop))]
     written = write.notes(notes)
-    result.observed = len(written)
+    well = sum(1 for _, leave in _of(decisions, Leave) if leave.is_well)
+    result.observed = len(written) + well
     result.lost_to_others += len(notes) - len(written)
     result.failed += len(write.back_off(_of(decisions, BackOff)))
     result.deferred += len(write.put_off(_of(decisions, PutOff)))
@@ -113,39 +118,37 @@ def _end(row: Row, end: End) -> bool:
     return ended
 
 
-def _stop_all(
-    due: list[Due], boxes: Mapping[UUID, Box], stops: Stops, policy: Policy, result: PassResult
-) -> None:
+def _stop_all(due: list[Due], stops: Stops, policy: Policy, result: PassResult) -> None:
     """Wave by wave: claim, ask, write. A process that dies leaves the claims of one wave, and they age."""
     while wave := stops.take(due):
-        claimed = _claim(wave, boxes, policy, result)
+        claimed = _claim(wave, policy, result)
         if not claimed:
             continue
         fault_point(CLAIMED)
-        calls = stops.call([str(row.box_id) for row, _ in claimed])
+        calls = stops.call([str(each.row.box_id) for each in claimed])
         fault_point(STOPPED)
-        for row, stop in claimed:
-            _settle_stop(boxes[row.pk], row, stop, calls[str(row.box_id)], result)
+        for each in claimed:
+            _settle_stop(each, calls[str(each.row.box_id)], result)
     _leave_for_later(due, stops, result)
 
 
-def _claim(wave: Sequence[Due], boxes: Mapping[UUID, Box], policy: Policy, result: PassResult) -> list[Due]:
+def _claim(wave: Sequence[Due], policy: Policy, result: PassResult) -> list[Claimed]:
     """The stops of the wave that are ours now, and that are still due as the rows are under the claim.
 
     With the claim nobody can start anything in the box or extend it any more; what was started before it counts.
     """
+    boxes = {row.pk: Box(pk=row.pk, box_id=row.box_id) for row, _ in wave}
     ours = [(row, stop) for row, stop in wave if _claim_one(boxes[row.pk], row, stop)]
-    now = database_now()
-    rows = {row.pk: row for row in rows_of([boxes[row.pk] for row, _ in ours])}
-    due: list[Due] = []
+    now, rows = database_now(), {row.pk: row for row in rows_with_ids([row.pk for row, _ in ours])}
+    claimed: list[Claimed] = []
     for row, stop in ours:
         why = _still_due(row, rows[row.pk], stop, now, policy)
         if why is not None:
-            due.append((row, why))
+            claimed.append(Claimed(boxes[row.pk], row, why))
         else:
             stopping.withdraw_stop(boxes[row.pk])
-    result.lost_to_others += len(wave) - len(due)
-    return due
+    result.lost_to_others += len(wave) - len(claimed)
+    return claimed
 
 
 def _claim_one(box: Box, row: Row, stop: Stop) -> bool:
@@ -163,26 +166,28 @@ def _still_due(read: Row, claimed: Row, stop: Stop, now: datetime, policy: Polic
     return Stop(stop.note, *over) if over is not None else None
 
 
-def _settle_stop(box: Box, row: Row, stop: Stop, call: StopCall, result: PassResult) -> None:
+def _settle_stop(claimed: Claimed, call: StopCall, result: PassResult) -> None:
+    row, stop = claimed.row, claimed.stop
+
     def settle() -> bool:
         if call.error is not None:
-            return _stop_failed(box, row, call, call.error, result)
+            return _stop_failed(claimed, call, call.error, result)
         with pghistory.context(actor="reconciler", why=stop.why):
-            return stopping.complete_stop(box, stop.reason, call.answer, by_pass=True)
+            return stopping.complete_stop(claimed.box, stop.reason, call.answer, by_pass=True)
 
     if _unless_bad(row, settle):
         result.stopped += 1
         log.info("box_stopped_by_pass", box=str(row.pk), reason=str(stop.reason), why=stop.why)
 
 
-def _stop_failed(box: Box, row: Row, call: StopCall, error: ProviderError, result: PassResult) -> bool:
+def _stop_failed(claimed: Claimed, call: StopCall, error: ProviderError, result: PassResult) -> bool:
     """Give the claim back. A provider that asked to be left alone is not held against the row."""
-    stopping.release_stop(box, error)
+    stopping.release_stop(claimed.box, error)
     if call.put_off_seconds is not None:
-        write.stop_put_off(row.pk, call.put_off_seconds)
+        write.stop_put_off(claimed.row.pk, call.put_off_seconds)
         result.deferred += 1
     else:
-        write.stop_failed(row, str(error.code))
+        write.stop_failed(claimed.row, str(error.code))
         result.failed += 1
     return False
 

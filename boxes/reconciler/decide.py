@@ -32,6 +32,7 @@ from boxes.reconciler.types import (
 )
 from boxes.states import BoxState, EventType, StopReason
 
+AS_NOTED = Leave("as it was noted a moment ago", is_well=True)
 BEING_STOPPED = Leave("a stop is in flight: whoever asked for it ends the row")
 
 
@@ -113,6 +114,8 @@ def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: P
     is_healthy = not (box.is_terminal or due or notices or (row.is_ours_to_mark and not ours))
     if not confirmed and not is_healthy:
         return Ask("listed, but not as a healthy box of ours")
+    if not confirmed and _is_as_noted(row, box, now, policy):
+        return AS_NOTED
     if box.is_terminal:
         return _terminal(row, box, now, policy)
     note = Note(
@@ -123,6 +126,14 @@ def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: P
         notices=notices,
     )
     return Stop(note, *due) if due and may_stop else note
+
+
+def _is_as_noted(row: Row, box: ProviderBox, now: datetime, policy: Policy) -> bool:
+    """Whether writing what the listing shows would change nothing but the time of it, and that is recent."""
+    if row.last_reconciled_at is None or now - row.last_reconciled_at >= policy.noted_for:
+        return False
+    is_news = row.reconciliation_failures or row.next_reconciliation_at or row.is_ours_to_mark
+    return not is_news and (row.state, row.setup_status) == (box.state, box.setup_status)
 
 
 def _terminal(row: Row, box: ProviderBox, now: datetime, policy: Policy) -> Action:

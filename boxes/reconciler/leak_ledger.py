@@ -15,7 +15,8 @@ from boxes.client import ProviderBox
 from boxes.models import Box, ReconciliationEvent
 from boxes.reconciler.batches import written
 from boxes.reconciler.leaks import Claims, KnownLeak, Leak, LeakStep
-from boxes.reconciler.rows import READ
+from boxes.reconciler.rows import rows_of_boxes
+from boxes.reconciler.types import Row
 from boxes.states import EventType
 
 REASON = "provider_box_without_ledger_claim"
@@ -39,17 +40,11 @@ def provider_id(leak: ReconciliationEvent) -> str:
     return str(said) if is_it else leak.provider_box_id
 
 
-def read_claims(boxes: Sequence[ProviderBox], considered: Iterable[Box]) -> Claims:
+def read_claims(boxes: Sequence[ProviderBox], considered: Iterable[Row]) -> Claims:
     """The rows of the listed boxes, and since when a creation is not answered. `considered` rows are not read again."""
-    rows = {str(row.box_id): row for row in considered if row.box_id is not None}
-    missing = [box.id for box in boxes if box.id not in rows]
-    if missing:
-        columns = ", ".join("id" if field == "pk" else field for field in READ)
-        others = Box.objects.raw(
-            f"select {columns} from conversation_boxes where box_id = any(%s)",  # noqa: S608 - constants of ours
-            [missing],
-        )
-        rows |= {str(row.box_id): row for row in others}
+    rows = {row.box_id: row for row in considered if row.box_id is not None}
+    others = rows_of_boxes([box.id for box in boxes if box.id not in rows])
+    rows |= {row.box_id: row for row in others if row.box_id is not None}
     asked_for = Box.objects.filter(box_id=None, stopped_at=None, create_attempts__gt=0)
     return Claims(rows, asked_for.aggregate(since=Min("create_attempted_at"))["since"])
 

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from boxes.client import ProviderBox
-from boxes.models import Box
+from boxes.reconciler.types import Row
 from boxes.states import DOWN, Resolution, StopReason
 
 YOUNGEST = timedelta(seconds=60)  # a box that the provider says is younger may be about to get its row
@@ -63,7 +63,7 @@ class Claims:
     `creating_since`: when the oldest creation whose answer is not known was first asked for; None without one.
     """
 
-    by_box_id: Mapping[str, Box]
+    by_box_id: Mapping[str, Row]
     creating_since: datetime | None
 
     def unclaimed(self, boxes: Sequence[ProviderBox]) -> list[ProviderBox]:
@@ -71,7 +71,7 @@ class Claims:
         return [box for box in boxes if not _claims(self.by_box_id.get(box.id))]
 
 
-def _claims(row: Box | None) -> bool:
+def _claims(row: Row | None) -> bool:
     return row is not None and row.stop_reason != StopReason.FORGOTTEN
 
 

@@ -61,7 +61,7 @@ def _pass(progress: Progress) -> PassResult:
     result = PassResult(boxes=len(decisions), provider_boxes=len(found.listing.boxes), decisions=decisions)
     stops = Stops(provider, gate, ends_at=ends_at)
     fault_point(DECIDED)
-    carry_out(decisions, found.boxes, stops, found.policy, result)
+    carry_out(decisions, stops, found.policy, result)
     fault_point(WRITTEN)
     attend_to_strangers(found, stops, result)
     result.settled = settle_due(gate=gate, ends_at=ends_at)

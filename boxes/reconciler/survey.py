@@ -13,12 +13,11 @@ import structlog
 from base.clock import database_now
 from boxes.client import BoxClient, Listing
 from boxes.conf import BoxApi
-from boxes.models import Box
 from boxes.reconciler import breaker, leak_ledger
 from boxes.reconciler.decide import decide
 from boxes.reconciler.leaks import Claims, Leak, find_leaks
 from boxes.reconciler.looks import Looks
-from boxes.reconciler.rows import considered_boxes, policy_of, rows_of, versions
+from boxes.reconciler.rows import considered_rows, policy_of, versions
 from boxes.reconciler.types import Action, Ask, Decision, Leave, Observation, Policy, Row, Seen
 from boxes.reconciler.undone import Undone, find_undone
 
@@ -29,10 +28,9 @@ LOOKING_SECONDS = 240.0  # after this no further box is asked about; the rest is
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Everything that one pass decided. `boxes` are the considered rows by their keys."""
+    """Everything that one pass decided."""
 
     listing: Listing
-    boxes: Mapping[UUID, Box]
     decisions: Sequence[Decision]
     claims: Claims
     leaks: Sequence[Leak]
@@ -61,16 +59,14 @@ def survey(
     before = versions() if policy.evidence == "list" else None
     listing = provider.list_all()
     on_listed()
-    boxes, now = considered_boxes(), database_now()
-    rows = rows_of(boxes)
-    listed = {} if before is None else _evidence(listing, boxes, before)
+    rows, now = considered_rows(), database_now()
+    listed = {} if before is None else _evidence(listing, rows, before)
     looks = Looks(provider, conf, ends_at=time.monotonic() + LOOKING_SECONDS)
     decisions = _decisions(rows, listed, looks, now, policy, progress)
-    claims = leak_ledger.read_claims(listing.boxes, boxes)
+    claims = leak_ledger.read_claims(listing.boxes, rows)
     known = leak_ledger.read_known(claims.unclaimed(listing.boxes))
     return Survey(
         listing=listing,
-        boxes={box.pk: box for box in boxes},
         decisions=decisions,
         claims=claims,
         leaks=find_leaks(listing.boxes, claims, known, marker=policy.marker, now=now),
@@ -80,13 +76,13 @@ def survey(
     )
 
 
-def _evidence(listing: Listing, boxes: Sequence[Box], before: Mapping[UUID, int]) -> dict[UUID, Observation]:
+def _evidence(listing: Listing, rows: Sequence[Row], before: Mapping[UUID, int]) -> dict[UUID, Observation]:
     """What the listing shows of rows that did not change since before it was read; of any other it may tell the past."""
     listed = {box.id: box for box in listing.boxes}
     return {
         row.pk: Seen(listed[row.box_id], confirmed=False)
-        for row in boxes
-        if row.box_id in listed and before.get(row.pk) == row.version  # type: ignore[attr-defined]
+        for row in rows
+        if row.box_id in listed and before.get(row.pk) == row.version
     }
 
 

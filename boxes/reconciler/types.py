@@ -15,7 +15,8 @@ from boxes.states import BoxState, EventType, SetupStatus, StopReason
 class Policy:
     """The rules in force during one pass. `marker` is the name that boxes of ours carry.
 
-    `claim_age`: a stop claim that is older is that of a dead process.
+    `claim_age`: a stop claim that is older is that of a dead process. `noted_for`: where the listing is evidence, a row that
+    was noted as it is less than this long ago is not written again.
     """
 
     marker: str
@@ -23,25 +24,36 @@ class Policy:
     maximum_lifetime_seconds: int
     idle_timeout: timedelta
     claim_age: timedelta
+    noted_for: timedelta
     evidence: Literal["get", "list"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A ledger row as it was read after the listing. `idle_since` is None while something is alive in the box."""
+    """A ledger row as it was read after the listing. `idle_since` is None while something is alive in the box.
+
+    `version` is another one after every write to the row.
+    """
 
     pk: UUID
     box_id: str | None
     label: str
     generation: int
     created_at: datetime
+    version: int = 0
+    state: BoxState = BoxState.PROVISIONING
+    setup_status: SetupStatus = SetupStatus.PENDING
     lease_expires_at: datetime | None = None
     extended_until: datetime | None = None
+    last_activity_at: datetime | None = None
     stopped_at: datetime | None = None
+    stop_reason: StopReason | None = None
     stop_requested_at: datetime | None = None
     stop_requested_reason: StopReason | None = None
+    last_reconciled_at: datetime | None = None
     next_reconciliation_at: datetime | None = None
     reconciliation_failures: int = 0
+    undone_sightings: int = 0
     idle_since: datetime | None = None
     is_askable: bool = True
     """The provider can be asked about an id like this one."""
@@ -95,10 +107,11 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Write nothing about the row. `unanswered`: it should have been looked at and could not be."""
+    """Write nothing about the row. `unanswered`: it should have been looked at and could not be; `is_well`: it was."""
 
     why: str
     unanswered: bool = False
+    is_well: bool = False
 
 
 @dataclass(frozen=True, slots=True)

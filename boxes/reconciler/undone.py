@@ -15,10 +15,10 @@ from uuid import UUID
 from django.db import connection
 
 from boxes.client import ProviderBox
-from boxes.models import Box
 from boxes.reconciler import events
 from boxes.reconciler.events import Sighting
 from boxes.reconciler.leaks import Claims
+from boxes.reconciler.types import Row
 from boxes.states import EventType, Resolution, StopReason
 
 SETTLED_DOWN_AFTER = timedelta(seconds=300)
@@ -30,7 +30,7 @@ SETTLE_AFTER_SECONDS = 60
 class Undone:
     """A stopped row whose box was seen up. `is_due`: often and long enough to stop it again."""
 
-    row: Box
+    row: Row
     box: ProviderBox
     is_due: bool
 

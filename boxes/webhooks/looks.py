@@ -14,10 +14,9 @@ from base.pump import Holder, Outcome
 from boxes.client import Gate, client
 from boxes.conf import box_api
 from boxes.errors import ProviderError
-from boxes.models import Box
 from boxes.reconciler.carry_out import write_decisions
 from boxes.reconciler.decide import decide
-from boxes.reconciler.rows import READ, policy_of, rows_of
+from boxes.reconciler.rows import policy_of, rows_with_ids
 from boxes.reconciler.types import Decision, End, Note, PassResult, Row, Seen, Stop
 from boxes.states import StopReason
 from boxes.webhooks.deliveries import DRIVER
@@ -50,9 +49,9 @@ class LookDriver:
         """The rows that deliveries spoke of, each once. Taking a delivery is all the claim there is."""
         with connection.cursor() as cursor:
             cursor.execute(_TAKE, [limit])
-            ids = {row[0] for row in cursor.fetchall()}
-        boxes = list(Box.objects.filter(pk__in=ids, stopped_at=None).only(*READ)) if ids else []
-        return [Task(row) for row in rows_of(boxes) if row.box_id is not None and row.is_askable]
+            ids = {row[0] for row in cursor.fetchall() if row[0] is not None}
+        rows = rows_with_ids(list(ids))
+        return [Task(row) for row in rows if row.stopped_at is None and row.box_id and row.is_askable]
 
     def perform(self, task: Task) -> Seen:
         """What the provider shows of the box. Raises ProviderError."""

@@ -19,6 +19,7 @@ POLICY = Policy(
     maximum_lifetime_seconds=86_400,
     idle_timeout=timedelta(seconds=1800),
     claim_age=timedelta(seconds=90),
+    noted_for=timedelta(seconds=300),
     evidence="get",
 )
 LIST_POLICY = replace(POLICY, evidence="list")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from boxes.reconciler.decide import decide
+from boxes.reconciler.decide import AS_NOTED, decide
 from boxes.reconciler.types import (
     Ask,
     BackOff,
@@ -289,6 +289,35 @@ def test_a_healthy_entry_of_the_listing_is_enough() -> None:
 )
 def test_everything_else_in_the_listing_is_confirmed_first(fields: Any, shown: Any) -> None:
     assert isinstance(decide(row(**fields), Seen(shown, confirmed=False), NOW, LIST_POLICY), Ask)
+
+
+NOTED = {"state": BoxState.READY, "setup_status": SetupStatus.DONE, "last_reconciled_at": ago(299)}
+
+
+def test_a_row_that_is_as_it_was_noted_is_not_written_again_for_a_while() -> None:
+    assert decide(row(**NOTED), Seen(box(), confirmed=False), NOW, LIST_POLICY) == AS_NOTED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"last_reconciled_at": ago(300)},
+        {"last_reconciled_at": None},
+        {"state": BoxState.IDLE},
+        {"setup_status": SetupStatus.RUNNING},
+        {"reconciliation_failures": 1},
+        {"next_reconciliation_at": ago(1)},
+        {"is_ours_to_mark": True},
+    ],
+)
+def test_what_changed_since_it_was_noted_is_written(change: dict[str, Any]) -> None:
+    action = decide(row(**NOTED | change), Seen(box(), confirmed=False), NOW, LIST_POLICY)
+
+    assert isinstance(action, Note)
+
+
+def test_a_look_of_its_own_is_always_written() -> None:
+    assert isinstance(decide(row(**NOTED), Seen(box()), NOW, LIST_POLICY), Note)
 
 
 def test_a_row_that_the_listing_lacks_is_asked_about() -> None:

@@ -28,7 +28,7 @@ from boxes.reconciler.types import (
     Seen,
     Stop,
 )
-from boxes.states import StopReason
+from boxes.states import BoxState, SetupStatus, StopReason
 from tests.boxes.reconciler.plain import LIST_POLICY, MARKER, NOW, POLICY, ago, box, row
 
 moments = st.none() | st.floats(-100_000, 100_000).map(ago)
@@ -58,6 +58,10 @@ rows = st.builds(
     stop_requested_at=st.none() | st.floats(0, 200).map(ago),
     stop_requested_reason=st.none() | st.sampled_from(StopReason),
     next_reconciliation_at=st.none() | moments,
+    state=st.sampled_from(BoxState),
+    setup_status=st.sampled_from(SetupStatus),
+    last_reconciled_at=st.none() | st.floats(0, 600).map(ago),
+    reconciliation_failures=st.integers(0, 2),
     is_askable=st.sampled_from([True, True, True, False]),
     is_ours_to_mark=st.booleans(),
 )
@@ -144,6 +148,8 @@ def outcome(row: Row, policy: Policy, listed: ProviderBox | None, own: Observati
         row, Seen(listed, confirmed=False) if policy.evidence == "list" and listed else None, NOW, policy
     )
     action = decide(row, own, NOW, policy) if isinstance(first, Ask) else first
+    if isinstance(action, Leave) and action.is_well:  # the row says already what would be noted
+        action = Note(row.state, row.setup_status)
     return replace(action, why="") if not isinstance(action, BackOff) else action
 
 

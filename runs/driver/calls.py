@@ -22,6 +22,7 @@ DISPATCH_SECONDS = 30
 PROBE_SECONDS = 15
 KILL_SECONDS = 15
 POLL_SECONDS = 10
+NOISE_BYTES = 32 * 1024
 
 
 def call(task: Task) -> Reply:
@@ -120,7 +121,7 @@ def _dispatched(reply: replies.DispatchReply) -> Reply:
 def _with_log(task: Task, log: replies.LogPiece, end: replies.Exit | None, seen: Observation) -> Reply:
     """The observation with what the reply says of log and exit."""
     offset = task.run.received
-    data = log.data_from(offset)
+    data = bearable(log.data_from(offset))
     seen = replace(seen, log_size=log.size, received=len(data), is_cut=log.cut)
     if end is not None:
         seen = replace(
@@ -131,6 +132,14 @@ def _with_log(task: Task, log: replies.LogPiece, end: replies.Exit | None, seen:
             log_end=end.log_size,
         )
     return Reply(seen, offset, data)
+
+
+def bearable(data: bytes) -> bytes:
+    """The bytes, or of binary noise only the beginning: it is costly to look through, and other runs are waiting."""
+    if len(data) <= NOISE_BYTES:
+        return data
+    lost = len(data) - len(data.decode("utf-8", "ignore").encode()) + data.count(0)
+    return data[:NOISE_BYTES] if lost * 32 > len(data) else data
 
 
 def signal_name(number: int | None) -> str | None:

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +124,16 @@ def make_run(conversation: Conversation) -> Callable[..., Run]:
         return Run.objects.create(**values | changes)
 
     return make
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Iterator[Path]:
+    """A file to which a command appends a line each time it really runs."""
+    tmp_path.chmod(0o777)
+    file = tmp_path / "counter"
+    file.touch()
+    file.chmod(0o666)
+    return file
 
 
 def wait_for(met: Callable[[], Any], *, seconds: float = 30.0, pause: float = 0.02) -> Any:

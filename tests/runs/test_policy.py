@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runs.driver.calls import bearable
 from runs.policy import LARGEST_PIECE_BYTES, PIECE_BYTES, SMALLEST_PIECE_BYTES, piece_bytes, policy_in_force
 
 
@@ -27,3 +28,12 @@ def test_after_answers_that_were_cut_the_pieces_get_smaller_down_to_a_bound() ->
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[1] == PIECE_BYTES // 2
     assert sizes[-1] == SMALLEST_PIECE_BYTES
+
+
+def test_of_binary_noise_little_is_taken_at_once() -> None:
+    noise, text = b"\xff\0" * 100_000, "zażółć gęślą jaźń ".encode() * 20_000
+
+    assert noise.startswith(bearable(noise))
+    assert 0 < len(bearable(noise)) < len(noise)
+    assert bearable(text[:-1]) == text[:-1]
+    assert bearable(noise[:100]) == noise[:100]

@@ -1,0 +1,1 @@
+"""Delegations: work that is done by an agent on its owner's own machine."""

@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='delegation',
-            constraint=models.CheckConstraint(condition=django.db.models.expressions.RawSQL('coalesce((attempt >= 1), false)', (), output_field=models.BooleanField()), name='work_delegations_attempt_check'),
+            constraint=models.CheckConstraint(condition=django.db.models.expressions.RawSQL('coalesce((attempt >= 1), false)', (), output_field=models.BooleanField()), name='work_delegations_counting_check'),
         ),
         migrations.AddConstraint(
             model_name='delegation',

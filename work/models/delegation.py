@@ -42,7 +42,7 @@ class Delegation(models.Model):
         db_table = "work_delegations"
         ordering = ["-offered_at"]
         constraints = [
-            checks.check("work_delegations_attempt_check", "attempt >= 1"),
+            checks.check("work_delegations_counting_check", "attempt >= 1"),
             checks.check("work_delegations_permissions_check", checks.at_most("permissions", limits.PERMISSIONS_BYTES)),
         ]  # fmt: skip
         indexes = [

@@ -22,7 +22,7 @@ def throwaway_database() -> Iterator[None]:
     database = replace(server, dbname=f"bench_{os.getpid()}")
     admin = psycopg.connect(**replace(server, dbname="postgres").parameters(), autocommit=True)
     admin.execute(sql.SQL("create database {}").format(sql.Identifier(database.dbname)))
-    for name in [name for name in os.environ if name.startswith(("BOX_", "RUN_"))]:
+    for name in [name for name in os.environ if name.startswith(("BOX_", "RUN_", "WORK_"))]:
         del os.environ[name]
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "openagents_site.settings",

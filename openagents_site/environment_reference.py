@@ -7,12 +7,16 @@ from typing import Any
 from base.conf import Declaration, declarations
 from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
+from forge.conf import ForgeSettings
 from openagents_site.conf import Site
+from work.conf import WorkSettings
 
 FAMILIES: tuple[tuple[str, type], ...] = (
     ("The site", Site),
     ("Boxes, runs and the provider", BoxApi),
+    ("Agent jobs", WorkSettings),
     ("Conversations", ConversationSettings),
+    ("Repositories", ForgeSettings),
 )
 HEADER = """\
 # Every setting of OpenAgents Boxes. Copy to `.env` beside it, or set in the environment, which wins.

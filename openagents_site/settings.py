@@ -20,8 +20,10 @@ from base import embedded_postgres, state_root
 from base.conf import from_environment
 from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
+from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.log_config import logging_settings
+from work.conf import WorkSettings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -89,6 +91,7 @@ INSTALLED_APPS = [
     "boxes",
     "runs",
     "work",
+    "forge",
     "openagents_site",
 ]
 MIDDLEWARE = [
@@ -222,6 +225,8 @@ PGHISTORY_CONTEXT_FIELD = pghistory.ContextJSONField()
 PGHISTORY_CONTEXT_ID_FIELD = pghistory.ContextUUIDField()
 
 CONVERSATIONS = from_environment(ConversationSettings, env)
+WORK = from_environment(WorkSettings, env)
+FORGE = from_environment(ForgeSettings, env)
 BOX_API = from_environment(BoxApi, env)
 if EMBEDDED:
     BOX_API.setdefault("base_url", state_root.provider_url() or BoxApi.base_url)

@@ -1,0 +1,71 @@
+"""What a model's events add up to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from work.model_client import CallWritten, Done, Event, Started, Text, Unsupported
+
+
+class ProtocolViolation(Exception):
+    """The model did what it may not do. `code` is that of the job's end."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+class Unfinished(Exception):
+    """The stream ended before the answer did."""
+
+    code = "missing_terminal_event"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer: its text and the calls in it."""
+
+    text: str = ""
+    calls: tuple[CallWritten, ...] = ()
+    response_id: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+class AnswerReader:
+    """Takes the events of one answer in their order."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._text: list[str] = []
+        self._calls: list[CallWritten] = []
+        self._done: Done | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._done is not None
+
+    def feed(self, event: Event) -> str:
+        """Take one event; the text that it adds. Raises ProtocolViolation."""
+        match event:
+            case Started():
+                self._started = True
+            case Text(delta):
+                self._text.append(delta)
+                return delta
+            case CallWritten():
+                if not self._started:
+                    raise ProtocolViolation("tool_call_before_response_start")
+                self._calls.append(event)
+            case Unsupported():
+                raise ProtocolViolation("unsupported_tool_call")
+            case Done():
+                self._done = event
+        return ""
+
+    def answer(self) -> Answer:
+        """The answer, once its end has come. Raises Unfinished."""
+        if self._done is None:
+            raise Unfinished
+        return Answer("".join(self._text), tuple(self._calls), self._done.response_id, self._done.usage)

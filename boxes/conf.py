@@ -16,10 +16,13 @@ class BoxApi:
     base_url: str = setting(
         "http://127.0.0.1:4600/api/box/v1",
         "BOX_API_BASE_URL",
-        "Base URL of the provider's API, without a final slash.",
+        "Base URL of the provider's API, without a final slash. `bin/up` wants it set together with the key, or neither.",
     )
     api_key: str = setting(
-        "", "BOX_API_KEY", "Key of the provider's API. Empty: creating boxes is refused.", secret=True
+        "",
+        "BOX_API_KEY",
+        "Key of the provider's API. Empty: creating boxes is refused; under `bin/up`, the embedded provider.",
+        secret=True,
     )
     dialect: str = setting(
         "box", "BOX_API_DIALECT", "Nouns and paths of the provider's API.", choices=("box", "boat")

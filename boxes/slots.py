@@ -54,6 +54,26 @@ def ensure(name: str, *, interval_ms: int, initial_delay_ms: int | None = None) 
     return ScheduleSlot.objects.get(name=name)
 
 
+def bring_forward(name: str, *, within_ms: int) -> bool:
+    """Have a slot due within this time, whatever its interval: much may have happened while no worker ran.
+
+    False, and nothing changes, if it is due sooner anyway, if a pass runs, has never run (the initial delay stands) or failed
+    last time (the time before the next try stands).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            update schedule_slots slot
+            set next_at = clock_timestamp() + make_interval(secs => %(within)s / 1000.0)
+            where slot.name = %(name)s and slot.finished_at is not null and slot.failures = 0
+              and slot.next_at > clock_timestamp() + make_interval(secs => %(within)s / 1000.0)
+              and {leases.free("slot")}
+            """,  # noqa: S608 - the fragment is a constant of ours
+            {"within": within_ms, "name": name},
+        )
+        return bool(cursor.rowcount == 1)
+
+
 def claim(name: str, holder: Holder) -> ClaimedSlot | None:
     """The slot, if it is due and nobody runs it; None otherwise."""
     with connection.cursor() as cursor:

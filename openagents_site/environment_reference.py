@@ -26,6 +26,9 @@ HEADER = """\
 # Empty: the embedded PostgreSQL that `bin/up` starts.
 #DATABASE_URL=
 
+# The same for `bin/test`, which makes databases of its own there. Empty: a PostgreSQL of its own, which `bin/test` starts.
+#TEST_DATABASE_URL=
+
 # Where the embedded installation keeps database, boxes and secrets. Default: .data in the checkout.
 #STATE_DIR=
 

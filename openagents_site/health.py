@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 from django_q.models import Schedule
@@ -81,8 +83,13 @@ def _database_answers() -> bool:
 
 
 def _migrated() -> bool:
-    executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return _migrations_of_the_code() <= MigrationRecorder(connection).applied_migrations().keys()
+
+
+@cache
+def _migrations_of_the_code() -> frozenset[tuple[str, str]]:
+    """Read once: the code of a running process does not change, and its files are many."""
+    return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def _scheduled() -> bool:

@@ -26,6 +26,9 @@ DRAIN_SECONDS = 20.0
 HEARTBEAT_SECONDS = 10.0
 LATE_INTERVALS = 2  # a slot this many intervals late is an incident: passes are not keeping up
 SLOT_CHECK_SECONDS = 1.0
+FIRST_PASS_MS = (
+    2_000  # after a start: what ended while no worker ran still counts in quotas until a pass has seen it
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Worker:
         """Work until `stop`. Raises what broke the worker."""
         for work in self.periodic:
             work.ensure()
+            slots.bring_forward(work.name, within_ms=FIRST_PASS_MS)
         self._passes.start()
         log.info("worker_started", worker=self.number, drivers=[driver.name for driver in self.pump.drivers])
         while not self._stop.is_set():

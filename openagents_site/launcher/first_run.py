@@ -23,6 +23,7 @@ STARTING_STATES = frozenset({"init", "provisioning", "provisioned", "cloning"})
 READY_SECONDS = 120.0
 RUN_SECONDS = 180.0  # the command takes three
 SETTLEMENT_SECONDS = 20.0
+PASS_SECONDS = 20.0  # a worker that starts has a reconcile pass done within seconds
 AGAIN_SECONDS = 60.0  # for how long a site that does not answer is asked again
 Say = Callable[[str, str], None]  # text, style
 
@@ -48,7 +49,7 @@ class FirstRun:
 
     def _do(self) -> int:
         began = time.monotonic()
-        box = self._persistently(lambda key: self._api.post("/api/v1/boxes", {}, key))
+        box = self._box()
         try:
             box = self._ready(box)
             self._say(
@@ -62,6 +63,19 @@ class FirstRun:
             )
         self._say(f"box stopped after {stopped['lifetime_seconds']} s; {self._cost(box['id'])}", "green")
         return status
+
+    def _box(self) -> dict[str, Any]:
+        """A new box. Boxes that ended with an earlier start count until the worker has looked at them: that is waited for."""
+        for _ in self._until(PASS_SECONDS):
+            try:
+                return self._new_box()
+            except ApiError as error:
+                if error.code != "box_quota_reached":
+                    raise
+        return self._new_box()
+
+    def _new_box(self) -> dict[str, Any]:
+        return self._persistently(lambda key: self._api.post("/api/v1/boxes", {}, key))
 
     def _ready(self, box: dict[str, Any]) -> dict[str, Any]:
         for _ in self._until(READY_SECONDS):

@@ -82,3 +82,37 @@ def test_ensuring_again_changes_nothing():
 def test_there_is_no_time_for_a_slot_that_is_not_there():
     assert slots.seconds_until_due("nothing") is None
     assert run() is None
+
+
+def test_a_slot_that_ran_before_is_brought_forward():
+    slots.ensure("tests", interval_ms=60_000, initial_delay_ms=0)
+    run()
+
+    assert slots.bring_forward("tests", within_ms=2_000)
+    assert slots.seconds_until_due("tests") <= 2
+    assert not slots.bring_forward("tests", within_ms=2_000)
+
+
+def test_a_slot_that_never_ran_keeps_its_initial_delay():
+    slots.ensure("tests", interval_ms=60_000)
+
+    assert not slots.bring_forward("tests", within_ms=2_000)
+    assert slots.seconds_until_due("tests") > 50
+
+
+def test_a_slot_whose_pass_failed_is_not_brought_forward():
+    slots.ensure("tests", interval_ms=60_000, initial_delay_ms=0)
+    run(fail)
+
+    assert not slots.bring_forward("tests", within_ms=2_000)
+
+
+def test_a_slot_whose_pass_runs_is_not_brought_forward():
+    slots.ensure("tests", interval_ms=60_000, initial_delay_ms=0)
+    run()
+    due_now()
+    slots.claim("tests", Holder())
+    with connection.cursor() as cursor:
+        cursor.execute("update schedule_slots set next_at = clock_timestamp() + interval '60 s'")
+
+    assert not slots.bring_forward("tests", within_ms=2_000)

@@ -1,0 +1,72 @@
+"""Asking `git` about a repository on disk. Arguments are lists; nothing of a request becomes an option or a shell text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from forge.git.environment import environment
+
+SECONDS = 60
+
+
+class GitFailed(Exception):
+    """`git` ended with another status than 0, or took too long. The text is for logs."""
+
+
+def run(folder: Path, *arguments: str, input_text: str | None = None, seconds: float = SECONDS) -> str:
+    """What `git` with these arguments prints in `folder`. Raises GitFailed."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=environment(GIT_DIR=os.fspath(folder)),
+            input=(input_text or "").encode(),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(f"git {arguments[0]} took longer than {seconds:g} s") from error
+    if done.returncode != 0:
+        raise GitFailed(f"git {arguments[0]}: {done.stderr.decode(errors='replace')[:500]}")
+    return done.stdout.decode(errors="surrogateescape")
+
+
+def refs(folder: Path, names: Sequence[str] | None = None) -> dict[str, str]:
+    """Ref -> object id; of all refs, or of those in `names` that exist. Raises GitFailed."""
+    wanted = None if names is None else set(names)
+    listed = run(folder, "for-each-ref", "--format=%(objectname) %(refname)")
+    found = dict(reversed(line.split(" ", 1)) for line in listed.splitlines())
+    return found if wanted is None else {name: value for name, value in found.items() if name in wanted}
+
+
+def restore_refs(folder: Path, changes: Mapping[str, Mapping[str, str | None]]) -> None:
+    """Undo these changes (ref -> {old, new}), each only if the ref still is what the change made it. Raises GitFailed."""
+    lines = []
+    for ref, change in changes.items():
+        old, new = change["old"], change["new"]
+        if old is None:
+            lines.append(f"delete {ref} {new}\n")
+        elif new is None:
+            lines.append(f"create {ref} {old}\n")
+        else:
+            lines.append(f"update {ref} {old} {new}\n")
+    run(folder, "update-ref", "--stdin", input_text="".join(lines))
+
+
+def commits_between(folder: Path, old: str | None, new: str, limit: int) -> list[tuple[str, str]]:
+    """(id, message) of the commits of `new` that `old` does not have, newest first, at most `limit`. Raises GitFailed."""
+    span = [new] if old is None else [new, f"^{old}"]
+    text = run(
+        folder, "log", f"--max-count={limit}", "--format=%H%x00%B%x00", "--end-of-options", *span, "--"
+    )
+    parts = [part.strip("\n") for part in text.split("\0")]
+    return list(zip(parts[0::2], parts[1::2], strict=False))
+
+
+def show_file(folder: Path, commit: str, path: str) -> str:
+    """The text of a file at a commit. Raises GitFailed."""
+    return run(folder, "cat-file", "blob", f"{commit}:{path}")

@@ -1,0 +1,64 @@
+"""Who may use a repository: users by role, computers by grant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from accounts.models import User
+from forge.errors import FieldsInvalid, LastOwner, MemberNotFound
+from forge.models import MachineGrant, Membership, Repository
+from forge.states import Operation, Role
+from work.models import Machine
+
+
+@transaction.atomic
+def set_member(repository: Repository, user: User, role: str) -> Membership:
+    """Give the user this role. Raises FieldsInvalid, MemberNotFound for a deleted user, LastOwner if no owner would be left."""
+    if role not in Role.values:
+        raise FieldsInvalid({"role": f"one of {', '.join(Role.values)}"})
+    if user.deleted_at is not None:
+        raise MemberNotFound
+    _lock(repository)
+    if role != Role.OWNER:
+        _keep_an_owner(repository, user)
+    member, _ = Membership.objects.update_or_create(repository=repository, user=user, defaults={"role": role})
+    return member
+
+
+@transaction.atomic
+def remove_member(repository: Repository, user: User) -> None:
+    """Take the user's role away. Raises MemberNotFound, and LastOwner if no owner would be left."""
+    _lock(repository)
+    _keep_an_owner(repository, user)
+    if not Membership.objects.filter(repository=repository, user=user).delete()[0]:
+        raise MemberNotFound
+
+
+def grant_machine(repository: Repository, machine: Machine, operations: Iterable[str]) -> MachineGrant:
+    """Let the computer fetch (`read`) or push (`write`) by its own token; the grant it had is replaced. Raises FieldsInvalid."""
+    wanted = sorted(set(operations))
+    if not wanted or not set(wanted) <= set(Operation.values):
+        raise FieldsInvalid({"operations": "read, write, or both"})
+    grant, _ = MachineGrant.objects.update_or_create(
+        repository=repository, machine=machine, defaults={"operations": wanted}
+    )
+    return grant
+
+
+def revoke_machine_grant(repository: Repository, machine: Machine) -> bool:
+    """Take the computer's grant away; returns whether it had one."""
+    return bool(MachineGrant.objects.filter(repository=repository, machine=machine).delete()[0])
+
+
+def _lock(repository: Repository) -> None:
+    # Changes of members wait for each other: two owners who remove one another leave one.
+    Repository.objects.select_for_update(no_key=True, of=("self",)).get(pk=repository.pk)
+
+
+def _keep_an_owner(repository: Repository, leaving: User) -> None:
+    owners = Membership.objects.filter(repository=repository, role=Role.OWNER)
+    ids = set(owners.values_list("user_id", flat=True))
+    if ids == {leaving.pk}:
+        raise LastOwner

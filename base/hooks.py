@@ -53,7 +53,17 @@ run_finished: Hook[[Any]] = Hook("run_finished", "a run reached a terminal state
 run_credential: Hook[[Any]] = Hook("run_credential", "mints the credential that a run is dispatched with")
 # (run, word) -> whether this word of its output is the run's own credential
 credential_seen: Hook[[Any, str]] = Hook("credential_seen", "recognises a run's own credential")
+# (job) called in the transaction that ended it
+job_finished: Hook[[Any]] = Hook("job_finished", "a job reached a terminal state")
+# (job) -> the Git credential to hand over with this delivery of a delegation, or None
+job_credential: Hook[[Any]] = Hook(
+    "job_credential", "mints the credential that a delegation is handed over with"
+)
 machine_revoked: Hook[[Any]] = Hook("machine_revoked", "a paired machine was revoked")
+# (machine) its owner switched scoped Git credentials off
+machine_credentials_disabled: Hook[[Any]] = Hook(
+    "machine_credentials_disabled", "a paired machine may get no Git credentials any more"
+)
 # (user or conversation) called before it is marked deleted
 owner_deleted: Hook[[Any]] = Hook("owner_deleted", "an owner is being deleted")
 # () -> a base.pump.Driver
@@ -67,7 +77,10 @@ ALL: tuple[Hook[Any], ...] = (
     run_finished,
     run_credential,
     credential_seen,
+    job_finished,
+    job_credential,
     machine_revoked,
+    machine_credentials_disabled,
     owner_deleted,
     drivers,
     tools,

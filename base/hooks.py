@@ -49,12 +49,12 @@ box_stopped: Hook[[Any]] = Hook("box_stopped", "a box became stopped")
 box_activity: Hook[[list[Any]]] = Hook("box_activity", "tells when boxes were last in use")
 # (run) called in the transaction that ended it
 run_finished: Hook[[Any]] = Hook("run_finished", "a run reached a terminal state")
+# (job) called in the transaction that ended it
+job_finished: Hook[[Any]] = Hook("job_finished", "a job reached a terminal state")
 # (run) -> the Git credential to hand over with this delivery, or None
 run_credential: Hook[[Any]] = Hook("run_credential", "mints the credential that a run is dispatched with")
 # (run, word) -> whether this word of its output is the run's own credential
 credential_seen: Hook[[Any, str]] = Hook("credential_seen", "recognises a run's own credential")
-# (job) called in the transaction that ended it
-job_finished: Hook[[Any]] = Hook("job_finished", "a job reached a terminal state")
 # (job) -> the Git credential to hand over with this delivery of a delegation, or None
 job_credential: Hook[[Any]] = Hook(
     "job_credential", "mints the credential that a delegation is handed over with"
@@ -68,6 +68,7 @@ machine_credentials_disabled: Hook[[Any]] = Hook(
 owner_deleted: Hook[[Any]] = Hook("owner_deleted", "an owner is being deleted")
 # () -> a base.pump.Driver
 drivers: Hook[[]] = Hook("drivers", "what the worker drives")
+# () -> a work.tools.Tool, or several
 tools: Hook[[]] = Hook("tools", "tools that agent jobs may call")
 
 ALL: tuple[Hook[Any], ...] = (
@@ -75,9 +76,9 @@ ALL: tuple[Hook[Any], ...] = (
     box_stopped,
     box_activity,
     run_finished,
+    job_finished,
     run_credential,
     credential_seen,
-    job_finished,
     job_credential,
     machine_revoked,
     machine_credentials_disabled,

@@ -6,6 +6,8 @@ three, one thread pool a driver, so that a slow kind never holds up another.
 
 Delivery is at least once: a worker that dies leaves its leases to the next. What must not happen twice is guarded by the
 driver (an idempotency key, a once-only guard at the far end, a generation in every WHERE).
+
+Tasks take seconds; a driver whose tasks take minutes is a `LongDriver`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import psycopg
 import structlog
@@ -66,6 +68,29 @@ class Driver(Protocol):
     def seconds_until_due(self) -> float | None:
         """Until the next row that nobody holds is due; None if there is none."""
         ...
+
+
+@runtime_checkable
+class LongDriver(Protocol):
+    """What a driver has besides if its tasks take minutes: they end with the worker process, not before it.
+
+    `perform` may use the database, and the driver renews the leases of what it drives.
+    """
+
+    is_long: bool
+
+    def leave(self) -> None:
+        """Have every task end soon, its row given back; claim nothing more."""
+        ...
+
+    def close(self) -> None:
+        """Called once no task is in flight: what the driver keeps open ends."""
+        ...
+
+
+def quick(drivers: Sequence[Driver]) -> list[Driver]:
+    """The drivers whose tasks take seconds."""
+    return [driver for driver in drivers if not isinstance(driver, LongDriver)]
 
 
 @dataclass
@@ -167,12 +192,17 @@ class Pump:
     def drain(self, seconds: float) -> int:
         """Start nothing more and settle what is in flight, for at most `seconds`. Returns how many were left."""
         deadline = time.monotonic() + seconds
+        long = [driver for driver in self.drivers if isinstance(driver, LongDriver)]
+        for driver in long:
+            driver.leave()
         while self.in_flight and time.monotonic() < deadline:
             if not self._settle_done():
                 select.select([self._woken], [], [], 0.1)
                 _drain(self._woken)
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
+        for driver in long if not self.in_flight else ():
+            driver.close()
         return self.in_flight
 
     @property

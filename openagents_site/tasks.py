@@ -25,9 +25,12 @@ def reconcile_if_due() -> None:
 
 
 def drive_due() -> None:
-    """Everything that is due now, once: without a worker the installation is slower, not still."""
+    """Everything that is due now and takes seconds, once: without a worker the installation is slower, not still.
+
+    Jobs of minutes are left to workers: they would block the other tasks.
+    """
     recover()
-    pump.run_once(drivers())
+    pump.run_once(pump.quick(drivers()))
 
 
 def forget_old_rows() -> None:

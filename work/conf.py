@@ -60,7 +60,7 @@ class WorkSettings:
         "WORK_TOOL_RESULT_BYTES",
         "What is kept of one tool call's result, and shown to the model.",
         minimum=256,
-        maximum=131_072,
+        maximum=100_000,
     )
     dialogue_bytes: int = setting(
         400_000,

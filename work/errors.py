@@ -55,6 +55,12 @@ class JobHeld(WorkError):
     code = "work_job_held"
 
 
+class NotDriven(WorkError):
+    """A delegation is done by an agent on its machine, and cannot be driven here."""
+
+    code = "work_job_not_driven"
+
+
 class JobNotAcceptingSteps(WorkError):
     """Only a running job takes steps."""
 
@@ -169,6 +175,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     InvalidTransition.code: 409,
     JobFenced.code: 409,
     JobHeld.code: 409,
+    NotDriven.code: 409,
     JobNotAcceptingSteps.code: 409,
     StepLimitReached.code: 409,
     StepNotFound.code: 404,
@@ -182,6 +189,6 @@ STATUS_BY_CODE: Mapping[str, int] = {
     PairingConsumed.code: 404,
     TooManyMachines.code: 409,
     MachineNotFound.code: 404,
-    MachineRevoked.code: 401,
-    MachineExpired.code: 401,
+    MachineRevoked.code: 409,
+    MachineExpired.code: 409,
 }

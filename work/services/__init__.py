@@ -9,11 +9,25 @@ from __future__ import annotations
 
 from work.services.admission import create_job, start_job
 from work.services.cancelling import cancel_active_delegations, cancel_job, cancel_of_owner
-from work.services.claiming import Captured, claim_due, claim_for_run, record_failure, release, renew
+from work.services.claiming import (
+    Captured,
+    claim_due,
+    claim_for_run,
+    look_at_held,
+    record_failure,
+    release,
+    renew,
+)
 from work.services.finishing import finish_job
-from work.services.reading import get_job, list_job_steps, list_jobs
+from work.services.reading import get_job, list_job_steps, list_jobs, seconds_until_due
 from work.services.recovery import recover_interrupted_jobs, release_orphans, sweep_ended_leases
-from work.services.steps import complete_job_step, interrupt_running_steps, request_job_step, start_job_step
+from work.services.steps import (
+    complete_job_step,
+    interrupt_running_steps,
+    refuse_job_step,
+    request_job_step,
+    start_job_step,
+)
 from work.services.writing import append_report_delta, checkpoint_delegation_session, record_continuation
 
 __all__ = [
@@ -32,13 +46,16 @@ __all__ = [
     "interrupt_running_steps",
     "list_job_steps",
     "list_jobs",
+    "look_at_held",
     "record_continuation",
     "record_failure",
     "recover_interrupted_jobs",
+    "refuse_job_step",
     "release",
     "release_orphans",
     "renew",
     "request_job_step",
+    "seconds_until_due",
     "start_job",
     "start_job_step",
     "sweep_ended_leases",

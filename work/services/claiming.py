@@ -45,7 +45,9 @@ _CLAIM = """
         model_id = coalesce(%(model_id)s, job.model_id),
         instruction_digest = coalesce(%(instruction_digest)s, job.instruction_digest),
         tool_catalog_digest = coalesce(%(tool_catalog_digest)s, job.tool_catalog_digest),
-        memory_snapshot_ref = coalesce(%(memory_snapshot_ref)s, job.memory_snapshot_ref)
+        memory_snapshot_ref = coalesce(%(memory_snapshot_ref)s, job.memory_snapshot_ref,
+            case when job.kind = 'deep_work' then 'conversation:' || job.conversation_id || '@'
+                || to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') end)
     from due where job.id = due.id
     returning job.id, due.before, due.was_held
 """
@@ -131,6 +133,16 @@ def renew(held: Sequence[tuple[UUID, int]], lease_seconds: int = limits.LEASE_SE
         return dict(cursor.fetchall())
 
 
+def look_at_held(held: Sequence[tuple[UUID, int]]) -> dict[UUID, bool]:
+    """As `renew`, without renewing anything."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LOOK,
+            {"ids": [job_id for job_id, _ in held], "generations": [generation for _, generation in held]},
+        )
+        return dict(cursor.fetchall())
+
+
 def release(
     job_id: UUID, generation: int, *, delay_seconds: float = 0.0, counts: bool = False
 ) -> Literal["ok", "fenced"]:
@@ -172,6 +184,12 @@ _RENEW = """
     where job.id = mine.id and job.generation = mine.generation and job.status = 'running'
       and job.lease_expires_at is not null
     returning job.id, job.cancel_requested_at is not null
+"""
+_LOOK = """
+    select job.id, job.cancel_requested_at is not null
+    from work_jobs job, unnest(%(ids)s::uuid[], %(generations)s::bigint[]) as mine(id, generation)
+    where job.id = mine.id and job.generation = mine.generation and job.status = 'running'
+      and job.lease_expires_at is not null
 """
 _RELEASE = f"""
     update work_jobs set {leases.RELEASE}, next_step_at = clock_timestamp() + make_interval(secs => %s),

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
+from base import hooks
 from base.clock import database_now
 from base.faults import declare, fault_point
 from conversations.models import Message
@@ -64,6 +65,7 @@ def finish_job(
         _end_steps(job, status, code or ENDED)
         _write(job, status, code, usage, counts, final_text)
         _report_incident(job)
+        _tell(job)
         watching.wake_watchers(job_id)
         fault_point(FINISHING)
     fault_point(FINISHED)
@@ -156,6 +158,15 @@ def close_step(step: JobStep, status: StepStatus, code: str) -> None:
     step.executor_id = step.executor_id or "host"
     step.outcome_digest = digests.digest(outcome)
     step.save(update_fields=["status", "error", "completed_at", "executor_id", "outcome_digest"])
+
+
+def _tell(job: Job) -> None:
+    """Tell who has a part in the job. What goes wrong there is theirs: it is undone and logged, and the job ends all the same."""
+    try:
+        with transaction.atomic():
+            hooks.job_finished(job)
+    except DatabaseError:
+        log.exception("job_finished_hook_failed", job=str(job.pk))
 
 
 def _report_incident(job: Job) -> None:

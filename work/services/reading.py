@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from accounts.models import User
@@ -24,6 +25,17 @@ def get_job(job_id: UUID | str, user: User | None = None) -> Job:
     if job is None:
         raise JobNotFound
     return job
+
+
+def seconds_until_due(job_id: UUID) -> float:
+    """Until a worker may take the job up again; 0 for one that is due or has ended. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select greatest(0, extract(epoch from next_step_at - clock_timestamp())) from work_jobs where id = %s",
+            [job_id],
+        )
+        row = cursor.fetchone()
+    return float(row[0]) if row and row[0] is not None else 0.0
 
 
 def list_job_steps(job: Job | UUID) -> list[JobStep]:

@@ -86,6 +86,34 @@ def request_job_step(
     return step
 
 
+def refuse_job_step(
+    job_id: UUID,
+    generation: int,
+    *,
+    executor_id: str,
+    status: StepStatus,
+    code: str,
+    message: str,
+    **call: Any,
+) -> JobStep:
+    """Write down a call that is not carried out, and how it ended, at once; returns the step.
+
+    `call` is as for `request_job_step`; it is not counted as one of the job's calls. Raises as `request_job_step`.
+    """
+    with transaction.atomic():
+        step = request_job_step(job_id, generation, counted=False, **call)
+        outcome = {
+            "call_id": step.provider_call_id,
+            "tool_name": step.tool_name,
+            "status": status.value,
+            "error": {"code": code, "message": message},
+            "executor": {"id": executor_id},
+            "target_receipt_refs": [],
+            "attribution_refs": [],
+        }
+        return complete_job_step(job_id, generation, step.pk, outcome)
+
+
 def start_job_step(job_id: UUID, generation: int, step_id: UUID) -> Literal["started", "already_running"]:
     """Take the one start that the step has. Who is answered `already_running` must not carry it out.
 

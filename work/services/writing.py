@@ -33,14 +33,19 @@ def append_report_delta(job_id: UUID, generation: int, delta: str, *, offset: in
     return "ok"
 
 
-def record_continuation(job_id: UUID, generation: int, usage: Mapping[str, Any] | None = None) -> Fence:
-    """Count one answer of the model and add up its usage; numbers of the same name are summed."""
+def record_continuation(
+    job_id: UUID, generation: int, usage: Mapping[str, Any] | None = None, *, counted: bool = True
+) -> Fence:
+    """Count one answer of the model and add up its usage; numbers of the same name are summed.
+
+    A job's first answer is not `counted`: it continues nothing.
+    """
     with transaction.atomic():
         job = _held(job_id, generation)
         if job is None:
             return "fenced"
         Job.objects.filter(pk=job.pk).update(
-            continuation_count=job.continuation_count + 1,
+            continuation_count=job.continuation_count + int(counted),
             usage=summed(job.usage, usage or {}),
             failures=0,
             failure_code=None,

@@ -1,0 +1,141 @@
+"""One tool call: whether it may be carried out, and what came of it. No database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from jsonschema import Draft202012Validator, ValidationError
+
+from base.errors import CodedError
+from base.redaction import redact, redact_mapping
+from base.text import keep_first_bytes, storable
+from work import digests
+from work.deep_work.views import HOST, StepView
+from work.states import StepStatus
+from work.tools import Registry, Tool
+from work.tools.types import ToolError, ToolResult
+
+log = structlog.get_logger(__name__)
+
+LONGEST_MESSAGE_BYTES = 2_000
+MOST_PROBLEMS = 5
+UNKNOWN_TOOL = "unsupported_tool_call"
+BAD_ARGUMENTS = "invalid_tool_arguments"
+NOT_ALLOWED = "insufficient_authority"
+TIMEOUT = "tool_timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a call has no result. The message is for the model."""
+
+    status: StepStatus
+    code: str
+    message: str
+    retry_after_seconds: float | None = None
+
+    @property
+    def error(self) -> dict[str, Any]:
+        message = keep_first_bytes(redact(storable(self.message)), LONGEST_MESSAGE_BYTES)
+        wait = {} if self.retry_after_seconds is None else {"retry_after_seconds": self.retry_after_seconds}
+        return {"code": self.code, "message": message, **wait}
+
+
+def checked(
+    step: StepView, registry: Registry, authority: Collection[str] | None
+) -> dict[str, Any] | Problem:
+    """The call's arguments, or why it cannot be carried out."""
+    tool = registry.get(step.tool_name)
+    if tool is None:
+        offered = ", ".join(offer.name for offer in registry.offers(authority)) or "none"
+        return Problem(
+            StepStatus.UNAVAILABLE, UNKNOWN_TOOL, f"There is no such tool. The tools are: {offered}."
+        )
+    if tool.authority is not None and authority is not None and tool.authority not in authority:
+        return Problem(
+            StepStatus.REFUSED, NOT_ALLOWED, f"This job was not given {tool.authority}, which the tool needs."
+        )
+    return _arguments(step.arguments, tool)
+
+
+def _arguments(text: str, tool: Tool) -> dict[str, Any] | Problem:
+    try:
+        arguments = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return Problem(StepStatus.FAILED, BAD_ARGUMENTS, "The arguments are not JSON. Send one JSON object.")
+    errors = Draft202012Validator(dict(tool.parameters)).iter_errors(arguments)
+    problems = [
+        _said(error) for error in sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    ]
+    if problems or not isinstance(arguments, dict):
+        shown = "; ".join(problems[:MOST_PROBLEMS]) or "they must be one JSON object"
+        return Problem(StepStatus.FAILED, BAD_ARGUMENTS, f"The arguments do not fit the tool: {shown}.")
+    return arguments
+
+
+def _said(error: ValidationError) -> str:
+    place = ".".join(str(part) for part in error.absolute_path)
+    return f"{place}: {error.message[:200]}" if place else error.message[:200]
+
+
+def problem_of(error: BaseException, tool: Tool) -> Problem:
+    """What a failed call is to the model. Of what nobody expected only that it happened."""
+    if isinstance(error, ToolError):
+        return Problem(error.status, error.code, error.detail)
+    if isinstance(error, CodedError):
+        wait = getattr(error, "retry_after_seconds", None)
+        return Problem(StepStatus.FAILED, error.code, error.detail, wait)
+    log.error("tool_failed", tool=tool.name, exc_info=error)
+    return Problem(StepStatus.FAILED, "tool_failed", "The tool failed unexpectedly.")
+
+
+def timed_out(tool: Tool) -> Problem:
+    seconds = f"{tool.timeout_seconds:g}"
+    return Problem(
+        StepStatus.FAILED, TIMEOUT, f"The call took longer than {seconds} s; it may have taken effect."
+    )
+
+
+def outcome_of_problem(step: StepView, tool: Tool | None, problem: Problem) -> dict[str, Any]:
+    """The outcome as `complete_job_step` takes it."""
+    return _outcome(step, tool, status=problem.status.value, error=problem.error)
+
+
+def outcome_of_result(step: StepView, tool: Tool, result: Any, most_bytes: int) -> dict[str, Any]:
+    """The same for a result: secrets struck out, bounded."""
+    receipts = list(result.receipts) if isinstance(result, ToolResult) else []
+    value = result.value if isinstance(result, ToolResult) else result
+    try:
+        kept = bounded(redact_mapping({"result": digests.storable_json(value)})["result"], most_bytes)
+    except (ValueError, TypeError, RecursionError):
+        problem = Problem(StepStatus.FAILED, "tool_result_invalid", "The tool's result is not JSON.")
+        return outcome_of_problem(step, tool, problem)
+    kept = {} if kept is None else kept
+    return _outcome(step, tool, status=StepStatus.SUCCEEDED.value, result=kept, target_receipt_refs=receipts)
+
+
+def bounded(value: Any, most_bytes: int) -> Any:
+    """The value, or if it is larger a map with the beginning of its JSON. Raises ValueError for what is no JSON."""
+    text = digests.canonical(value)
+    size = len(text.encode())
+    if size <= most_bytes:
+        return value
+    return {"truncated": True, "bytes": size, "beginning": keep_first_bytes(text, most_bytes)}
+
+
+def _outcome(step: StepView, tool: Tool | None, **changes: Any) -> dict[str, Any]:
+    executor: Mapping[str, Any] = (
+        {"id": tool.executor_id, "disclosure": dict(tool.disclosure)} if tool else {"id": HOST}
+    )
+    return {
+        "call_id": step.call_id,
+        "tool_name": step.tool_name,
+        "executor": executor,
+        "target_receipt_refs": [],
+        "attribution_refs": [],
+        **changes,
+    }

@@ -10,12 +10,14 @@ from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from work.conf import WorkSettings
+from work.machines_conf import MachineSettings
 
 FAMILIES: tuple[tuple[str, type], ...] = (
     ("The site", Site),
     ("Boxes, runs and the provider", BoxApi),
     ("Agent jobs", WorkSettings),
     ("Conversations", ConversationSettings),
+    ("Paired machines", MachineSettings),
     ("Repositories", ForgeSettings),
 )
 HEADER = """\

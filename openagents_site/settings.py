@@ -24,6 +24,7 @@ from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.log_config import logging_settings
 from work.conf import WorkSettings
+from work.machines_conf import MachineSettings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -140,6 +141,7 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -225,6 +227,7 @@ PGHISTORY_CONTEXT_FIELD = pghistory.ContextJSONField()
 PGHISTORY_CONTEXT_ID_FIELD = pghistory.ContextUUIDField()
 
 CONVERSATIONS = from_environment(ConversationSettings, env)
+MACHINES = from_environment(MachineSettings, env)
 WORK = from_environment(WorkSettings, env)
 FORGE = from_environment(ForgeSettings, env)
 BOX_API = from_environment(BoxApi, env)

@@ -8,7 +8,9 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from boxes.api.webhooks import provider_webhook
+from forge.smart_http.urls import urlpatterns as git_addresses
 from openagents_site.health import healthz, readyz
+from work.machines.pages import pair
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
@@ -17,7 +19,10 @@ urlpatterns = [
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
     path("api/v1/", include("openagents_site.api.urls")),
+    path("machine/v1/", include("work.channel.urls")),
+    path("pair/", pair, name="pair"),
     path("hooks/box", provider_webhook),
+    *git_addresses,
     path("admin/", admin.site.urls),
 ]
 handler500 = "base.api.errors.server_error"

@@ -11,12 +11,14 @@ from base import hooks
 def register() -> None:
     """Register with the hooks; called once at start."""
     from work import incidents
+    from work.delegations.driver import DelegationDriver
     from work.services.cancelling import cancel_of_machine, cancel_of_owner
 
     hooks.incident_reporter.register(incidents.report)
     hooks.owner_deleted.register(cancel_of_owner)
     hooks.owner_deleted.register(revoke_machines_of)
     hooks.machine_revoked.register(cancel_of_machine)
+    hooks.drivers.register(DelegationDriver)
 
 
 def revoke_machines_of(owner: Any) -> int:

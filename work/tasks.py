@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from work import machines, services
+from work.channel import asking
 
 
 def recover() -> None:
@@ -11,5 +12,6 @@ def recover() -> None:
 
 
 def expire_pairings() -> None:
-    """End pairings that were not claimed in time. Every minute."""
+    """End pairings that were not claimed in time, and forget old questions to machines. Every minute."""
     machines.expire_pairings()
+    asking.forget_old()

@@ -11,6 +11,7 @@ from conversations.api import ConversationDetail, Conversations, Messages
 from openagents_site.api.fleet import FleetView
 from openagents_site.api.me import Me
 from runs.urls import urlpatterns as run_addresses
+from work.machines.urls import urlpatterns as machine_addresses
 
 urlpatterns = [
     path("me", Me.as_view()),
@@ -21,6 +22,7 @@ urlpatterns = [
     path("conversations/<uuid:conversation_id>/messages", Messages.as_view()),
     *box_addresses,
     *run_addresses,
+    *machine_addresses,
     path("fleet", FleetView.as_view()),
     re_path(r"", not_found, name="missing"),
 ]

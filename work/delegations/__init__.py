@@ -1,1 +1,8 @@
 """Delegations: work that is done by an agent on its owner's own machine."""
+
+from __future__ import annotations
+
+from work.delegations.selectors import describe
+from work.delegations.starting import start_delegation
+
+__all__ = ["describe", "start_delegation"]

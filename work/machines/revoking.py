@@ -7,7 +7,8 @@ import structlog
 from base import hooks
 from base.clock import database_now
 from base.transitions import move
-from work.models import Machine
+from work.channel.waking import wake_machine
+from work.models import Machine, MachineFrame
 from work.states import MachineStatus
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,8 @@ def revoke_machine(machine: Machine) -> bool:
     machine.refresh_from_db(fields=["status", "revoked_at"])
     # Also where it was revoked before: a process that died in between has told nobody, and to cancel twice is nothing.
     hooks.machine_revoked(machine)
+    MachineFrame.objects.filter(machine=machine).delete()
+    wake_machine(machine.pk)
     if revoked:
         log.info("machine_revoked", machine=str(machine.pk))
     return revoked

@@ -34,6 +34,12 @@ class Delegation(models.Model):
     model = models.CharField(max_length=limits.NAME_CHARACTERS, blank=True, default="")
     reasoning = models.CharField(max_length=limits.NAME_CHARACTERS, blank=True, default="")
     mode = models.CharField(max_length=limits.NAME_CHARACTERS, blank=True, default="")
+    commit = models.CharField(
+        max_length=limits.COMMIT_CHARACTERS,
+        blank=True,
+        default="",
+        help_text="what the machine says it ended with",
+    )
     tool_calls = models.PositiveIntegerField(default=0)
     refused_permissions = models.PositiveIntegerField(default=0)
     permissions = models.JSONField(default=list, blank=True, help_text="the last ones the agent asked for")

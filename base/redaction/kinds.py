@@ -86,7 +86,7 @@ def url_parameters() -> Sequence:
     return Sequence(Pattern(parts), _shortest({f"{name}=" for name in names}), rules.URL_MARK, "url")
 
 
-_ASSIGNMENT = re.compile(r"[^=:]*+[=:]\0*(?:[ \t]\0*)*+[\"']?\0*")
+_ASSIGNMENT = re.compile(r"[^=:]*+[=:]\0*(?>(?:[ \t]\0*)*)[\"']?\0*")
 
 
 def assignments() -> list[Sequence]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from . import rules
 from .detectors import Hit, Seen, visible
-from .patterns import GAP, Literal
+from .patterns import GAP, Literal, greedy
 from .skeleton import Skeleton
 
 
@@ -52,9 +52,9 @@ class SecretWord:
 
     word_starts = string.ascii_letters + string.digits + "_-"
 
-    _WORD = rf"[{rules.WORD}]++(?:\0{{1,8}}+[{rules.WORD}]++){{0,8}}+"
+    _WORD = f"[{rules.WORD}]++" + greedy(f"\0{{1,8}}+[{rules.WORD}]++", 0, 8)
     _RUN, _RUN_HERE = re.compile(rf"(?<![{rules.WORD}]){_WORD}"), re.compile(_WORD)
-    _BEGUN = re.compile(rf"[{rules.WORD}](?:\0{{0,8}}+[{rules.WORD}]){{0,99}}+\0{{0,8}}+\Z")
+    _BEGUN = re.compile(f"[{rules.WORD}]" + greedy(f"\0{{0,8}}+[{rules.WORD}]", 0, 99) + "\0{0,8}+\\Z")
     _PART = re.compile(rf"[{rules.WORD}]++")
 
     def __init__(self, is_secret: Callable[[str], object]) -> None:

@@ -15,6 +15,14 @@ GAP = "\0"
 _GAPS = "\0{0,8}+"
 
 
+def greedy(one: str, least: int, most: int | str) -> str:
+    """As many of a group as there are, none given back.
+
+    Not written as `(...){m,n}+`: before Python 3.11.5 such a repeat forgets to step back from its last, failed round.
+    """
+    return f"(?>(?:{one}){{{least},{most}}})"
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """One of these texts, exactly or in any case."""
@@ -52,10 +60,10 @@ class Some:
         return f"[{self.characters}](?:{_GAPS}[{self.characters}]){{{self.least - 1}}}"
 
     def leading(self) -> str:
-        return f"(?:[{self.characters}]{_GAPS}){{{self.least},{self.most}}}+"
+        return greedy(f"[{self.characters}]{_GAPS}", self.least, self.most)
 
     def begun(self, rest: str) -> str:
-        return f"(?:[{self.characters}]{_GAPS}){{0,{self.most}}}+(?:\\Z|{rest})"
+        return greedy(f"[{self.characters}]{_GAPS}", 0, self.most) + f"(?:\\Z|{rest})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +75,19 @@ class Run:
     most: int
 
     def whole(self) -> str:
-        one, more = f"[{self.characters}]", f"(?:{_GAPS}[{self.characters}])"
-        ended = f"{one}{more}{{{self.least - 1},{self.most - 2}}}+(?=\0{{0,8}}+(?!{one})[^\0]|\0{{9}})"
-        return f"(?:{one}{more}{{{self.most - 1}}}+|{ended})"
+        one, more = f"[{self.characters}]", f"{_GAPS}[{self.characters}]"
+        ended = f"{one}{greedy(more, self.least - 1, self.most - 2)}(?=\0{{0,8}}+(?!{one})[^\0]|\0{{9}})"
+        return f"(?:{one}{greedy(more, self.most - 1, self.most - 1)}|{ended})"
 
     def at_the_end(self) -> str:
-        return f"[{self.characters}](?:{_GAPS}[{self.characters}]){{{self.least - 1},{self.most - 1}}}+(?=\0*\\Z)"
+        more = greedy(f"{_GAPS}[{self.characters}]", self.least - 1, self.most - 1)
+        return f"[{self.characters}]{more}(?=\0*\\Z)"
 
     def leading(self) -> str:
         raise ValueError("a run comes last")
 
     def begun(self, rest: str) -> str:
-        return f"(?:[{self.characters}]{_GAPS}){{0,{self.most - 1}}}+\\Z"
+        return greedy(f"[{self.characters}]{_GAPS}", 0, self.most - 1) + "\\Z"
 
 
 Part = Literal | Some | Run

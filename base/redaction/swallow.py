@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from . import rules
 from .detectors import KEY_BLOCK, SWALLOWS
-from .patterns import GAP, Literal, Pattern, Some
+from .patterns import GAP, Literal, Pattern, Some, greedy
 
 _RUNS = {
-    name: re.compile(f"(?:[{characters}]++)?+(?:\0{{1,8}}+[{characters}]++)*+")
+    name: re.compile(f"[{characters}]*+" + greedy(f"\0{{1,8}}+[{characters}]++", 0, ""))
     for name, characters in SWALLOWS.items()
 }
 _LABEL = Some("A-Z0-9 ", 0, rules.MOST_KEY_LABEL)

@@ -1,0 +1,84 @@
+"""Web and its few database connections: while the database restarts, and while the provider is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from accounts.services import create_token
+from base.embedded_postgres import Connection
+from conversations.services import ensure_conversation
+from tests.fakes import FakeProvider
+from tests.faults.installation import Api, Installation
+from tests.localbox.server import LocalboxServer
+
+pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """Web on the test's database; no provider is asked."""
+    with Installation(database_of_the_test(), LocalboxServer(port=9, state_dir=tmp_path)) as made:
+        made.add_web()
+        made.await_web()
+        yield made
+
+
+def database_of_the_test() -> Connection:
+    known = connection.get_connection_params()
+    return Connection(
+        host=known.get("host", "localhost"),
+        user=known["user"],
+        dbname=known["dbname"],
+        port=int(known.get("port") or 5432),
+        password=known.get("password", ""),
+    )
+
+
+def test_no_request_meets_a_connection_that_died(installation: Installation, owner: User) -> None:
+    _, token = create_token(owner)
+
+    def status(_: int) -> int:
+        return Api(installation.url, token)("GET", "runs").status_code
+
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(status, range(40))) == {200}
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
+                           " and datname = current_database()")  # fmt: skip
+        assert set(pool.map(status, range(40))) == {200}
+
+
+CREATES = 30  # more than web has database connections
+
+
+def test_a_slow_provider_uses_up_no_connections(installation: Installation, owner: User) -> None:
+    ensure_conversation(owner)
+    _, token = create_token(owner)
+
+    with FakeProvider() as fake, fake.hold("create", times=CREATES) as hold:
+        web = installation.parts["web"]
+        web.stop()
+        web.environment = {**web.environment, **environment_of(fake)}
+        web.ensure()
+        installation.await_web()
+
+        def create(_: int) -> int:
+            return Api(installation.url, token)("POST", "boxes", json={"budgeted": True}).status_code
+
+        with ThreadPoolExecutor(CREATES) as pool:
+            creates = pool.map(create, range(CREATES))
+            hold.wait_until_arrived(CREATES)
+            assert Api(installation.url, token)("GET", "boxes").json()["results"]
+            hold.release()
+            assert set(creates) <= {201, 202}
+
+
+def environment_of(fake: FakeProvider) -> dict[str, str]:
+    settings = fake.settings
+    return {"BOX_API_BASE_URL": settings["base_url"], "BOX_API_KEY": settings["api_key"]}

@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 import structlog
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
-from base import notify
+from base import connections, notify
 
 log = structlog.get_logger(__name__)
 LONGEST_NAP_SECONDS = 5.0
@@ -118,13 +118,7 @@ def wait_until(key: str, met: Callable[[], bool], *, seconds: float) -> bool:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            release_connection()
+            connections.release()
             woken.wait(min(left, LONGEST_NAP_SECONDS))
             woken.clear()
         return True
-
-
-def release_connection() -> None:
-    """Give this thread's connection back to the pool, unless a transaction needs it."""
-    if not connection.in_atomic_block:
-        connection.close()

@@ -8,7 +8,6 @@ from uuid import UUID
 from base.redaction import redact
 from base.sql import ClockTimestamp
 from base.text import keep_last_bytes, storable
-from base.wakeups import release_connection
 from boxes import selectors
 from boxes.client import client
 from boxes.conf import box_api
@@ -49,7 +48,6 @@ def run_command(
     box = _usable_box(conversation_id, box_ref)
     assert box.box_id is not None
     _stamp_activity(box)
-    release_connection()
     try:
         result = client().command(box.box_id, command, timeout_seconds)
     finally:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from base import wakeups
+from base import connections, wakeups
 from runs.log_store import tail_of
 from runs.log_text import LogText
 from runs.models import Run
@@ -66,7 +66,7 @@ of_this_process = Glimpses()
 
 def _look(run_id: UUID, shared: _Shared) -> Glimpse | None:
     # Whoever holds the lock needs a connection: those who wait for it must not have the last ones of the pool.
-    wakeups.release_connection()
+    connections.release()
     with shared.lock:
         if shared.last is None or not _is_fresh(shared.last):
             shared.last = _read(run_id)

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from base import wakeups
+from base import connections, wakeups
 from runs import glimpses
 from runs.glimpses import Glimpse
 from runs.models import Run
@@ -78,11 +78,11 @@ def follow(
                 piece = _next_piece(seen, position) if seen else None
             except (OperationalError, InterfaceError) as error:
                 logger.warning("run_not_readable", run=str(run_id), error=type(error).__name__)
-                wakeups.release_connection()
+                connections.release()
                 time.sleep(AGAIN_SECONDS)
                 yield Silent()
                 continue
-            wakeups.release_connection()  # whoever reads slowly keeps us waiting at each yield
+            connections.release()  # whoever reads slowly keeps us waiting at each yield
             if seen is None:
                 return
             if seen.run.state != told:
@@ -107,7 +107,7 @@ def events(
     client is noticed and proxies keep the connection.
     """
     position = from_offset
-    wakeups.release_connection()
+    connections.release()
     yield f"retry: {RETRY_MS}\n\n"
     for news in follow(run_id, from_offset, heartbeat_seconds=heartbeat_seconds):
         match news:

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -19,6 +20,7 @@ from rest_framework.views import set_rollback
 from base.errors import CodedError
 
 log = structlog.get_logger(__name__)
+AGAIN_SECONDS = 2  # a database that restarts, or whose connections are all in use, is back soon
 _statuses: dict[str, int] = {
     "invalid_api_token": 401,
     "insufficient_scope": 403,
@@ -78,6 +80,8 @@ def answer(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(body("not_found", "there is nothing at this address"), status=404)
     if isinstance(error, RequestDataTooBig):
         return Response(body("body_too_large", "the body is too large"), status=413)
+    if isinstance(error, OperationalError | InterfaceError):
+        return _unavailable(error, context)
     if isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied()
     if isinstance(error, exceptions.ValidationError):
@@ -96,6 +100,16 @@ def _coded(error: CodedError, context: dict[str, Any]) -> Response:
     if response.status_code == 401:
         response["WWW-Authenticate"] = "Bearer"
     log.info("request_refused", code=error.code, view=type(context.get("view")).__name__)
+    return response
+
+
+def _unavailable(error: Exception, context: dict[str, Any]) -> Response:
+    """The database is away, or has no connection left: whoever asks again under the same key loses nothing."""
+    log.error("database_unavailable", view=type(context.get("view")).__name__, exc_info=error)
+    response = Response(
+        body("temporarily_unavailable", "the database does not answer right now; ask again"), status=503
+    )
+    response["Retry-After"] = str(AGAIN_SECONDS)
     return response
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from base import http
+from base import connections, http
 from base.backoff import http_date, retry_after_seconds
 from boxes.client.bodies import json_object
 from boxes.client.classification import REPEATED_STATUSES, Answer
@@ -81,6 +81,7 @@ class Exchange:
             raise Refused(ProviderCode.NOT_CONFIGURED, log_detail="no base URL or no key")
         if self._gate is not None:
             self._gate.check(call.door)
+        connections.release_to_pool()  # a slow provider must not use up the connections of a web process
         try:
             reply = self._request(call)
         except http.BodyTooLarge as error:

@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from django.db import IntegrityError, transaction
 
-from base import notify, wakeups
+from base import notify
 from base.clock import database_now
 from boxes import selectors
 from boxes.client import client
@@ -91,7 +91,6 @@ def _why_not(box: Box) -> Exception | None:
         return BoxStopped()
     if box.box_id is None:
         return BoxNotReady()
-    wakeups.release_connection()  # a slow provider must not use up the web process's few
     try:
         shown = client().get(box.box_id)
     except ProviderError as error:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Min, QuerySet
 
-from base import wakeups
+from base import connections
 from boxes import selectors
 from boxes.errors import BoxNotFound
 from runs.errors import InvalidOutputOffset, RunNotFound
@@ -124,7 +124,7 @@ def log_text(run: Run, offset: int = 0) -> Iterator[str]:
     position = offset
     while True:
         piece = read_log(run, position)
-        wakeups.release_connection()  # whoever reads slowly must not keep it
+        connections.release()  # whoever reads slowly must not keep it
         if piece.next_offset <= position:
             return
         if piece.truncated:

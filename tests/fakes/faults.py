@@ -11,22 +11,23 @@ from tests.fakes.wire import Request
 
 
 class Hold:
-    """Where a call waits until the test lets it go on. `arrived` is set when the first one is there."""
+    """Where calls wait until the test lets them go on."""
 
     def __init__(self) -> None:
-        self.arrived = threading.Event()
+        self.arrived = threading.Semaphore(0)
         self._go_on = threading.Event()
 
     def release(self) -> None:
         """Let every call that waits here, and every later one, go on."""
         self._go_on.set()
 
-    def wait_until_arrived(self, seconds: float = 30.0) -> None:
-        """Raises AssertionError if no call comes."""
-        assert self.arrived.wait(seconds), "no call arrived"
+    def wait_until_arrived(self, number: int = 1, seconds: float = 30.0) -> None:
+        """Wait for so many more calls. Raises AssertionError if they do not come."""
+        for _ in range(number):
+            assert self.arrived.acquire(timeout=seconds), "no call arrived"
 
     def pass_through(self, ending: threading.Event) -> None:
-        self.arrived.set()
+        self.arrived.release()
         while not self._go_on.wait(0.02):
             if ending.is_set():
                 return

@@ -13,7 +13,7 @@ from accounts.models import User
 from accounts.services import create_token
 from base.embedded_postgres import Connection
 from conversations.services import ensure_conversation
-from tests.fakes import FakeProvider
+from tests.fakes.provider import FakeProvider
 from tests.faults.installation import Api, Installation
 from tests.localbox.server import LocalboxServer
 

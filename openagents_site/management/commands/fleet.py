@@ -12,8 +12,8 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from base import connections
 from base.clock import database_now
-from base.wakeups import release_connection
 from boxes.console import console_of, duration, moment, plain, table_of
 from boxes.models import Box
 from openagents_site.fleet import FleetBox, fleet_boxes
@@ -45,7 +45,7 @@ class Command(BaseCommand):
                 _shown(options), console=console, auto_refresh=False, screen=console.is_terminal
             ) as live:
                 while True:
-                    release_connection()
+                    connections.release()
                     time.sleep(max(SHORTEST_PAUSE, options["every"]))
                     live.update(_shown(options), refresh=True)
         except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from .pytest_run import NO_TESTS, PytestReport
 from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
+WORKERS_A_PROCESSOR = 2  # tests of processes, deadlines and locks wait about half of their time
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 
 
@@ -93,7 +94,7 @@ def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
 
 def workers() -> int:
     """How many tests run at once on this machine."""
-    return max(FEWEST_WORKERS, min(MOST_WORKERS, len(os.sched_getaffinity(0))))
+    return max(FEWEST_WORKERS, min(MOST_WORKERS, WORKERS_A_PROCESSOR * len(os.sched_getaffinity(0))))
 
 
 def _status(lint: Sequence[Outcome], reports: Sequence[PytestReport]) -> int:

@@ -73,6 +73,7 @@ class Clone:
         self.checkout = folder / "openagents boxes"
         self.state = self.checkout / ".data"
         self._starts: list[Up] = []
+        self._account: dict[str, Any] = {}
         subprocess.run(["git", "clone", "-q", CHECKOUT, self.checkout], check=True)
         home = folder / "home"
         home.mkdir()
@@ -86,6 +87,11 @@ class Clone:
             "PYTHONPYCACHEPREFIX": str(folder / "pyc"),
         }
 
+    def give_to(self, uid: int) -> None:
+        """Have everything of it belong to this account, which starts it from now on."""
+        subprocess.run(["chown", "-R", f"{uid}:{uid}", self.folder], check=True)
+        self._account = {"user": uid, "group": uid, "extra_groups": []}
+
     def starts(self, *arguments: str, **options: Any) -> Up:
         """`bin/up` in a session of its own, as in a terminal of its own."""
         terminal = self.folder / f"terminal-{len(self._starts)}"
@@ -97,7 +103,7 @@ class Clone:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                **({"env": self.environment} | options),
+                **({"env": self.environment} | self._account | options),
             )
         self._starts.append(Up(process, terminal))
         return self._starts[-1]

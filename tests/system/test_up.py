@@ -227,18 +227,5 @@ def test_a_killed_start_is_taken_over_and_its_run_ends_well(clone: Clone, up: Up
     assert clone.processes() == {}
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
-def test_an_ordinary_user_can_do_it_too(clone: Clone, once: tuple[int, str]) -> None:
-    state = clone.folder / "state of a user"
-    state.mkdir()
-    shutil.chown(state, 65534, 65534)
-    environment = clone.environment | {"STATE_DIR": str(state), "HOME": "/nonexistent"}
-
-    user = clone.starts("--once", env=environment, user=65534, group=65534, extra_groups=[])
-
-    assert user.ends(START_SECONDS) == 0, user.said()
-    assert "the run completed, exit status 0" in user.said()
-
-
 def _text(path: Path) -> str:
     return path.read_bytes().decode(errors="replace")

@@ -304,7 +304,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='repository',
-            constraint=models.CheckConstraint(condition=django.db.models.expressions.RawSQL("coalesce((name ~ '^[a-z0-9][a-z0-9._-]{0,63}$' and name not like '%..%' and name not like '%.' and name not like '%.git'), false)", (), output_field=models.BooleanField()), name='forge_repositories_name_check'),
+            constraint=models.CheckConstraint(condition=django.db.models.expressions.RawSQL("coalesce((name ~ '^[a-z0-9][a-z0-9._-]{0,63}$' and name !~ '[.][.]|[.]$|[.]git$'), false)", (), output_field=models.BooleanField()), name='forge_repositories_name_check'),
         ),
         migrations.AddConstraint(
             model_name='repository',

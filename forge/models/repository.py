@@ -17,7 +17,7 @@ from forge import limits
 from forge.states import Lifecycle, Operation, Role, Visibility
 from work.models import Machine, checks
 
-NAME_SHAPE = r"name ~ '^[a-z0-9][a-z0-9._-]{0,63}$' and name not like '%..%' and name not like '%.' and name not like '%.git'"
+NAME_SHAPE = r"name ~ '^[a-z0-9][a-z0-9._-]{0,63}$' and name !~ '[.][.]|[.]$|[.]git$'"
 
 
 @pghistory.track(

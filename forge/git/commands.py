@@ -39,7 +39,8 @@ def refs(folder: Path, names: Sequence[str] | None = None) -> dict[str, str]:
     """Ref -> object id; of all refs, or of those in `names` that exist. Raises GitFailed."""
     wanted = None if names is None else set(names)
     listed = run(folder, "for-each-ref", "--format=%(objectname) %(refname)")
-    found = dict(reversed(line.split(" ", 1)) for line in listed.splitlines())
+    pairs = (line.split(" ", 1) for line in listed.splitlines())
+    found = {name: value for value, name in pairs}
     return found if wanted is None else {name: value for name, value in found.items() if name in wanted}
 
 

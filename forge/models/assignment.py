@@ -63,7 +63,11 @@ class Assignment(Leased):
     )
     repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="assignments")
     issue = models.ForeignKey(Issue, on_delete=models.PROTECT, related_name="assignments")
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
+    # Without a constraint in the database: checking it would lock the run's row against the one who is just ending it,
+    # and that one waits for the attempt's. Runs are never deleted.
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", null=True, blank=True, db_constraint=False
+    )
     work_job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
     requesting_principal = models.JSONField(help_text="type, id, actor_type and actor_id")
     creation_key = models.CharField(max_length=256, null=True, blank=True, editable=False)

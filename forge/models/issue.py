@@ -50,7 +50,7 @@ class Issue(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["repository", "number"], name="forge_issues_number_index"),
             models.UniqueConstraint(fields=["id", "repository"], name="forge_issues_id_repository_index"),
-            checks.check("forge_issues_number_check", "number >= 1"),
+            checks.check("forge_issues_first_number_check", "number >= 1"),
             checks.check("forge_issues_title_check", "btrim(title) <> ''"),
             checks.check("forge_issues_body_check", f"octet_length(body) <= {limits.BODY_BYTES}"),
             checks.check(

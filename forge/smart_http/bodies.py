@@ -1,0 +1,134 @@
+"""The body of a request, read piece by piece: plain or chunked, packed or not, never more than may come."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+PIECE = 64 * 1024
+GZIP = 16 + zlib.MAX_WBITS
+
+
+class BodyTooLarge(Exception):
+    """More bytes than may come, as sent or unpacked."""
+
+
+class BodyBroken(Exception):
+    """The client went away in the middle, or sent what cannot be unpacked."""
+
+
+class EncodingUnknown(Exception):
+    """The body is packed in a way that is not understood."""
+
+
+class RequestBody:
+    """Reads a request's body unpacked. `read` and `exactly` raise BodyTooLarge and BodyBroken."""
+
+    def __init__(self, environ: Mapping[str, Any], limit: int) -> None:
+        """Raises BodyTooLarge if the request says that it is, and EncodingUnknown."""
+        self._limit = limit
+        self._wire = _Wire(environ, limit)
+        encoding = environ.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+        if encoding not in {"", "identity", "gzip", "x-gzip"}:
+            raise EncodingUnknown
+        self._source: Callable[[], bytes] = self._wire.piece
+        if encoding in {"gzip", "x-gzip"}:
+            self._source = _Unpacked(self._wire.piece).piece
+        self._held = b""
+        self.received = 0
+
+    def read(self) -> bytes:
+        """The next piece, at most a little over 64 KiB; empty at the end."""
+        if self._held:
+            piece, self._held = self._held, b""
+            return piece
+        return self._next()
+
+    def exactly(self, count: int) -> bytes:
+        """The next `count` bytes; fewer only at the end."""
+        while len(self._held) < count and (piece := self._next()):
+            self._held += piece
+        taken, self._held = self._held[:count], self._held[count:]
+        return taken
+
+    def _next(self) -> bytes:
+        piece = self._source()
+        self.received += len(piece)
+        if self.received > self._limit:
+            raise BodyTooLarge
+        return piece
+
+
+class _Wire:
+    """The bytes as they came. A chunked body has no length: the server below ends it."""
+
+    def __init__(self, environ: Mapping[str, Any], limit: int) -> None:
+        self._input = environ["wsgi.input"]
+        self._limit, self._received = limit, 0
+        self._left: int | None = None
+        chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+        if not (chunked and environ.get("wsgi.input_terminated")):
+            self._left = _length(environ.get("CONTENT_LENGTH", ""))
+            if self._left > limit:
+                raise BodyTooLarge
+
+    def piece(self) -> bytes:
+        wanted = PIECE if self._left is None else min(PIECE, self._left)
+        if wanted == 0:
+            return b""
+        try:
+            data: bytes = self._input.read(wanted)
+        except Exception as error:  # each server has errors of its own for a body that breaks off
+            raise BodyBroken from error
+        if self._left is not None:
+            if not data:
+                raise BodyBroken
+            self._left -= len(data)
+        self._received += len(data)
+        if self._received > self._limit:
+            raise BodyTooLarge
+        return data
+
+
+class _Unpacked:
+    """gzip, unpacked in bounded pieces: a small body can hold a large one."""
+
+    def __init__(self, source: Callable[[], bytes]) -> None:
+        self._source = source
+        self._unpack = zlib.decompressobj(GZIP)
+        self._packed = b""
+
+    def piece(self) -> bytes:
+        try:
+            return self._piece()
+        except zlib.error as error:
+            raise BodyBroken from error
+
+    def _piece(self) -> bytes:
+        while True:
+            if not self._packed:
+                self._packed = self._source()
+            if not self._packed:
+                return self._rest()
+            if self._unpack.eof:  # another member follows
+                self._unpack = zlib.decompressobj(GZIP)
+            data = self._unpack.decompress(self._packed, PIECE)
+            self._packed = self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
+            if data:
+                return data
+
+    def _rest(self) -> bytes:
+        """What is left in the unpacker when nothing more comes."""
+        data = b"" if self._unpack.eof else self._unpack.decompress(b"", PIECE)
+        if not data and not self._unpack.eof:
+            raise BodyBroken
+        return data
+
+
+def _length(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise BodyBroken
+    return int(text)

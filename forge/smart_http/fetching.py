@@ -1,0 +1,68 @@
+"""Answering what only reads: the list of refs, and packs. Streamed, so that a clone of any size takes the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import structlog
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from base import connections
+from forge.conf import forge_settings
+from forge.models import Repository
+from forge.smart_http.backend import Backend, BadAnswer, Call, Head, Timeout, split_head
+from forge.smart_http.bodies import RequestBody
+
+log = structlog.get_logger(__name__)
+
+
+def answer(repository: Repository, call: Call, body: RequestBody | None) -> HttpResponseBase:
+    """Git's answer, passed on as it comes. While it is under way no database connection is held."""
+    connections.release()
+    backend = Backend(repository, call, seconds=forge_settings().push_seconds)
+    broken: list[Exception] = []
+    try:
+        if body is None:
+            backend.close_input()
+        else:
+            backend.feed(body.read, broken.append)
+        head, first = _head(backend)
+    except (Timeout, BadAnswer):
+        if broken:
+            backend.__exit__()
+            raise broken[0] from None
+        log.warning("git_did_not_answer", repository=str(repository.pk), service=call.service)
+        backend.__exit__()
+        return HttpResponse("git did not answer\n", status=502, content_type="text/plain")
+    except BaseException:
+        backend.__exit__()
+        raise
+    return with_head(StreamingHttpResponse(_pieces(backend, first)), head)
+
+
+def with_head(response: HttpResponseBase, head: Head) -> HttpResponseBase:
+    """The response with Git's status and headers."""
+    del response["Content-Type"]
+    response.status_code = head.status
+    for name, value in head.headers:
+        response[name] = value
+    return response
+
+
+def _head(backend: Backend) -> tuple[Head, bytes]:
+    data = b""
+    while (found := split_head(data)) is None:
+        piece = backend.read()
+        if not piece:
+            raise BadAnswer
+        data += piece
+    return found
+
+
+def _pieces(backend: Backend, first: bytes) -> Iterator[bytes]:
+    """The rest of the output. Closed early, because the client is gone, it ends Git."""
+    with backend:
+        if first:
+            yield first
+        while piece := backend.read():
+            yield piece

@@ -1,0 +1,12 @@
+"""Entry points for the scheduler."""
+
+from __future__ import annotations
+
+from forge import assignments, pushes
+
+
+def expire_assignments() -> None:
+    """End attempts that are overdue or whose run ended unheard, and write the receipts that dead processes did not."""
+    assignments.expire()
+    assignments.catch_up()
+    pushes.settle_all_left_behind()

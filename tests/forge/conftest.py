@@ -1,0 +1,130 @@
+"""Repositories on disk and in rows, attempts at their issues, and a web server with stock git before it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from accounts.services import create_token
+from boxes.models import Box
+from conversations.services import ensure_conversation
+from forge.models import Issue, Repository
+from forge.services import create_issue, create_repository
+from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
+from tests.forge.server import Git, WebServer
+
+
+@pytest.fixture(scope="session")
+def storage() -> Iterator[Path]:
+    """One folder for every repository of the session; each has a key of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="forge-storage-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def forge(storage: Path, settings: Any) -> Callable[..., None]:
+    """`forge(push_bytes=1)` changes settings of the family for this test."""
+    settings.FORGE = {"storage_root": str(storage)}
+
+    def change(**values: Any) -> None:
+        settings.FORGE = settings.FORGE | values
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def web_server(storage: Path, django_db_setup: None) -> Iterator[WebServer]:
+    folder = Path(tempfile.mkdtemp(prefix="forge-web-"))
+    with WebServer(storage, folder) as server:
+        yield server
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def web(web_server: WebServer, transactional_db: None, settings: Any) -> WebServer:
+    """The server, which sees only what is committed."""
+    settings.PUBLIC_BASE_URL = web_server.url
+    return web_server
+
+
+@pytest.fixture
+def git(web: WebServer, tmp_path: Path) -> Git:
+    folder = tmp_path / "git"
+    folder.mkdir()
+    return Git(folder, web)
+
+
+@pytest.fixture
+def make_repository(db: None) -> Callable[..., Repository]:
+    def make(owner: User, name: str | None = None, **values: Any) -> Repository:
+        return create_repository(owner, name or f"r-{uuid.uuid4().hex[:8]}", **values)
+
+    return make
+
+
+@pytest.fixture
+def repository(owner: User, make_repository: Callable[..., Repository]) -> Repository:
+    return make_repository(owner, "project")
+
+
+@pytest.fixture
+def issue(repository: Repository) -> Issue:
+    return create_issue(repository, title="Mend the program", body="It prints the wrong word.")
+
+
+@pytest.fixture
+def make_box(db: None) -> Callable[..., Box]:
+    """A row of a box that is up, in the user's conversation; the provider knows nothing of it."""
+
+    def make(owner: User) -> Box:
+        return Box.objects.create(
+            conversation=ensure_conversation(owner),
+            box_id=f"bx_{uuid.uuid4().hex[:8]}",
+            label=uuid.uuid4().hex[:8],
+            state="ready",
+            setup_status="done",
+        )
+
+    return make
+
+
+@pytest.fixture
+def box(owner: User, make_box: Callable[..., Box]) -> Box:
+    return make_box(owner)
+
+
+@pytest.fixture
+def token_of(db: None) -> Callable[..., str]:
+    """`token_of(user, *scopes)` is the plaintext of a new token; for Git by default."""
+
+    def make(user: User, *scopes: str) -> str:
+        return create_token(user, scopes=scopes or ["read", "forge:write"])[1]
+
+    return make
+
+
+@pytest.fixture
+def no_provider(settings: Any) -> None:
+    """Nothing listens where the provider should be: what starts on a box stays admitted."""
+    settings.BOX_API = settings.BOX_API | {"base_url": "http://127.0.0.1:9", "retry_delay_ms": 0}
+
+
+def refs_of(repository: Repository) -> dict[str, str]:
+    from forge import git as forge_git
+
+    return forge_git.refs(forge_git.path_of(repository.storage_key))
+
+
+def rows(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall() if cursor.description else []

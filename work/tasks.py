@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from work import machines, services
 from work.channel import asking
+from work.tools import job_boxes
 
 
 def recover() -> None:
-    """Take up again the jobs whose worker is gone. Every minute."""
+    """Take up again the jobs whose worker is gone, and stop boxes that ended jobs left. Every minute."""
     services.sweep_ended_leases()
+    job_boxes.stop_left_behind()
 
 
 def expire_pairings() -> None:

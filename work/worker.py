@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from base import connections
 from base.pump import Holder
-from base.wakeups import release_connection
 from work import services
 from work.conf import work_settings
 from work.deep_work.keeper import Keeper
@@ -73,7 +73,7 @@ def _is_over(job: Job, stop: Stop) -> bool:
     if left.generation != job.generation:
         raise JobFenced
     seconds = services.seconds_until_due(job.pk)
-    release_connection()
+    connections.release()
     return stop.wait(seconds)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from django.db import close_old_connections, connections
 
-from base import wakeups
+from base import connections as held
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class InThisThread:
         try:
             return work()
         finally:
-            wakeups.release_connection()
+            held.release()
 
 
 class Clerks:

@@ -4,6 +4,7 @@ from work.models.channel import MachineChannel, MachineFrame, MachineRequest
 from work.models.delegation import Delegation
 from work.models.incident import Incident
 from work.models.job import Job
+from work.models.job_box import JobBox
 from work.models.machine import Machine, MachinePairing
 from work.models.step import JobStep
 
@@ -11,6 +12,7 @@ __all__ = [
     "Delegation",
     "Incident",
     "Job",
+    "JobBox",
     "JobStep",
     "Machine",
     "MachineChannel",

@@ -55,6 +55,11 @@ def logging_settings(*, level: str, human: bool) -> None:
             },
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": level},
-            "loggers": {"django.server": {"level": "WARNING"}, "django_structlog": {"level": "WARNING"}},
+            "loggers": {
+                "django.server": {"level": "WARNING"},
+                "django_structlog": {"level": "WARNING"},
+                # A refusal has its line already (request_refused), and the request its own with the status.
+                "django.request": {"level": "ERROR"},
+            },
         }
     )

@@ -118,7 +118,7 @@ class Exchange:
         if self._gate is not None and answer.retry_after_seconds is not None and not answer.is_success:
             self._gate.close(call.door, answer.retry_after_seconds)
         outcome = "ok" if answer.is_success else answer.code
-        level = "debug" if answer.is_success and call.method == "GET" else "info"
+        level = "debug" if answer.is_success and (call.method == "GET" or call.name == "command") else "info"
         write = getattr(log, "warning" if answer.status >= 500 else level)
         write(
             "provider_call",

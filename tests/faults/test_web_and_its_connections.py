@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
+from accounts.scopes import Scope
 from accounts.services import create_token
 from base.embedded_postgres import Connection
-from conversations.services import ensure_conversation
 from tests.fakes.provider import FakeProvider
 from tests.faults.installation import Api, Installation
 from tests.localbox.server import LocalboxServer
@@ -54,31 +54,40 @@ def test_no_request_meets_a_connection_that_died(installation: Installation, own
         assert set(pool.map(status, range(40))) == {200}
 
 
-CREATES = 30  # more than web has database connections
+OWNERS, CREATES_EACH = 3, 10  # in all more than web has database connections
 
 
-def test_a_slow_provider_uses_up_no_connections(installation: Installation, owner: User) -> None:
-    ensure_conversation(owner)
-    _, token = create_token(owner)
+def test_a_slow_provider_uses_up_no_connections(installation: Installation) -> None:
+    owners = [User.objects.create_user(f"owner-{number}") for number in range(OWNERS)]
+    tokens = [create_token(owner, scopes=Scope.values)[1] for owner in owners]
+    creates = OWNERS * CREATES_EACH
 
-    with FakeProvider() as fake, fake.hold("create", times=CREATES) as hold:
-        web = installation.parts["web"]
-        web.stop()
-        web.environment = {**web.environment, **environment_of(fake)}
-        web.ensure()
-        installation.await_web()
+    def create(number: int) -> int:
+        api = Api(installation.url, tokens[number % OWNERS])
+        return api("POST", "boxes", json={"budgeted": True}).status_code
 
-        def create(_: int) -> int:
-            return Api(installation.url, token)("POST", "boxes", json={"budgeted": True}).status_code
+    with (
+        FakeProvider() as fake,
+        fake.hold("create", times=creates) as hold,
+        ThreadPoolExecutor(creates) as pool,
+    ):
+        started_again(installation, fake)
+        statuses = pool.map(create, range(creates))
+        hold.wait_until_arrived(creates)
+        assert Api(installation.url, tokens[0])("GET", "boxes").json()["results"]
+        hold.release()
+        assert set(statuses) <= {201, 202}
 
-        with ThreadPoolExecutor(CREATES) as pool:
-            creates = pool.map(create, range(CREATES))
-            hold.wait_until_arrived(CREATES)
-            assert Api(installation.url, token)("GET", "boxes").json()["results"]
-            hold.release()
-            assert set(creates) <= {201, 202}
 
-
-def environment_of(fake: FakeProvider) -> dict[str, str]:
-    settings = fake.settings
-    return {"BOX_API_BASE_URL": settings["base_url"], "BOX_API_KEY": settings["api_key"]}
+def started_again(installation: Installation, fake: FakeProvider) -> None:
+    """Web with another provider."""
+    web = installation.parts["web"]
+    web.stop()
+    web.environment = {
+        **web.environment,
+        "BOX_API_BASE_URL": fake.settings["base_url"],
+        "BOX_API_KEY": fake.settings["api_key"],
+        "BOX_ESTIMATED_BURN_RATE_PER_BOX_HOUR_MICROUSD": "0",
+    }
+    web.ensure()
+    installation.await_web()

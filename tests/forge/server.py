@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import socket
@@ -129,6 +130,13 @@ class Git:
         """The address of `owner/name`, with a credential in it where there is one."""
         who = f"x:{secret}@" if secret else ""
         return f"http://{who}127.0.0.1:{self.server.port}/{path}.git"
+
+    def showing(self, secret: str | None) -> list[str]:
+        """Options with which git shows a credential at once, and not only where it is asked for one."""
+        if secret is None:
+            return []
+        encoded = base64.b64encode(f"x:{secret}".encode()).decode()
+        return ["-c", f"http.extraHeader=Authorization: Basic {encoded}"]
 
     def __call__(self, *arguments: str, cwd: Path | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from accounts.scopes import Scope
 from work import limits
+from work.conf import work_settings
 from work.errors import JobInvalid
 from work.models import Machine
+from work.prices import price_of
 from work.states import JobKind, MachineTier, Surface
 
 LARGEST_BUDGET = 2**53
@@ -68,9 +71,11 @@ def check_job(job: Mapping[str, Any]) -> None:
     if job["kind"] == JobKind.DELEGATION:
         _check_delegation(job, problems)
     else:
-        for name in ("machine_id", "delegation", "authority_snapshot", "budget_snapshot"):
+        for name in ("machine_id", "delegation", "budget_snapshot"):
             if job[name] is not None:
                 problems.add(name, "is only for delegations")
+        _check_scopes(job["authority_snapshot"], problems)
+        _check_price(job["cost_budget_microusd"], problems)
     problems.raise_any()
 
 
@@ -79,6 +84,22 @@ def check_authority(snapshot: Mapping[str, Any], machine: Machine) -> None:
     says = (snapshot.get("machine_tier"), snapshot.get("roots"), snapshot.get("machine_name"))
     if says != (machine.tier, machine.roots, machine.name):
         raise JobInvalid({"authority_snapshot": ["must be what the machine allows"]})
+
+
+def _check_scopes(snapshot: Any, problems: Problems) -> None:
+    """The authority of deep work is a map with `scopes`; none at all is everything that the owner may do."""
+    if snapshot is None:
+        return
+    scopes = snapshot.get("scopes") if isinstance(snapshot, Mapping) else None
+    if not isinstance(scopes, list) or not set(map(str, scopes)) <= set(Scope.values) or len(snapshot) != 1:
+        problems.add("authority_snapshot", "must be a map with a list of known `scopes`")
+
+
+def _check_price(cost_budget: Any, problems: Problems) -> None:
+    """Money can only be counted where the model has a price."""
+    conf = work_settings()
+    if cost_budget is not None and price_of(conf.model, conf.model_prices) is None:
+        problems.add("cost_budget_microusd", f"no price is set for the model {conf.model[:100]}")
 
 
 def _check_delegation(job: Mapping[str, Any], problems: Problems) -> None:

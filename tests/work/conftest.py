@@ -128,6 +128,18 @@ def outcome_of(step: Any, status: str = "succeeded", **changes: Any) -> dict[str
     return outcome | changes
 
 
+def in_thread(work: Callable[[], Any]) -> Callable[[], None]:
+    """`work` for a thread of its own, which closes its connections."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    return run
+
+
 def raced(*racers: Callable[[], Any]) -> list[Any]:
     """What the racers answer or raise, let loose at once on connections of their own."""
     barrier = threading.Barrier(len(racers))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,9 @@ from django.utils import timezone
 from base.pump import Holder
 from conversations.models import Message
 from conversations.services import ensure_conversation, get_conversation_owner, provider_messages
-from tests.work.conftest import DEAD_WORKER, JobOf, delegation_attributes, machine_for, new_user
+from tests.work.conftest import DEAD_WORKER, JobOf, delegation_attributes, in_thread, machine_for, new_user
+from tests.work.scripted import Recaller, ScriptedModel, registry
+from work.conf import work_settings
 from work.errors import WorkError
 from work.incidents import list_recent
 from work.models import Incident, Job
@@ -24,34 +28,126 @@ from work.services import (
     create_job,
     finish_job,
     get_job,
+    list_job_steps,
     recover_interrupted_jobs,
+    request_job_step,
+    start_job_step,
 )
+from work.worker import drive
 
 pytestmark = pytest.mark.django_db
 
 
+def test_a_multi_step_job_completes_with_durable_steps_and_a_report_message(make_job: JobOf) -> None:
+    job, recaller = make_job("[deep-work-job]"), Recaller()
+
+    drive(job.id, client=ScriptedModel(), registry=registry(recaller))
+
+    finished = get_job(job.id)
+    assert finished.status == "completed"
+    assert finished.report == "Deep work report: both lookarounds succeeded; found dw-alpha and dw-beta."
+    assert finished.error_code is None
+    assert finished.model_id == work_settings().model
+    assert re.fullmatch(r"[0-9a-f]{64}", finished.instruction_digest)
+    assert re.fullmatch(r"[0-9a-f]{64}", finished.tool_catalog_digest)
+    assert finished.tool_call_count == 2
+    assert finished.usage["input_tokens"] > 0
+
+    scope_ref = f"conversation:{job.conversation_id}"
+    assert recaller.seen == [("dw-alpha", scope_ref), ("dw-beta", scope_ref)]
+
+    first, second = list_job_steps(finished)
+    assert (first.tool_name, first.status) == ("recall_messages", "succeeded")
+    assert first.provider_call_id == "call-deep-work-1"
+    assert first.result == {"matches": ["Found dw-alpha in this conversation."]}
+    assert (second.status, second.provider_call_id) == ("succeeded", "call-deep-work-2")
+
+    message = Message.objects.get(pk=finished.report_message_id)
+    assert (message.role, message.status) == ("assistant", "complete")
+    assert (message.conversation_id, message.work_job_id) == (job.conversation_id, finished.id)
+    assert message.content == finished.report
+    said = [(message.role, message.content) for message in provider_messages(job.conversation_id)]
+    assert ("assistant", finished.report) in said
+
+
+def test_a_tool_free_goal_completes_with_the_model_text_as_the_report(make_job: JobOf) -> None:
+    job = make_job("just summarize the plan")
+
+    drive(job.id, client=ScriptedModel(), registry=registry())
+
+    finished = get_job(job.id)
+    assert finished.status == "completed"
+    assert finished.report == "I hear you. You said: just summarize the plan"
+    assert list_job_steps(finished) == []
+    assert Message.objects.get(pk=finished.report_message_id).content == finished.report
+
+
+def test_the_tool_call_ceiling_forces_a_tool_free_partial_report_and_an_explicit_terminal_status(
+    make_job: JobOf,
+) -> None:
+    job = make_job("[deep-work-limit]")
+
+    drive(job.id, client=ScriptedModel(), registry=registry())
+
+    finished = get_job(job.id)
+    assert finished.status == "budget_exhausted"
+    assert finished.error_code == "tool_call_limit_reached"
+    assert finished.report == "Deep work partial report: the host limit ended the search (failed)."
+    steps = list_job_steps(finished)
+    assert len(steps) == 33
+    *completed, limited = steps
+    assert all(step.status == "succeeded" for step in completed)
+    assert limited.status == "failed"
+    assert limited.error["code"] == "tool_call_limit_reached"
+    assert Message.objects.get(pk=finished.report_message_id).content == finished.report
+
+
 def test_startup_recovery_resumes_an_orphaned_running_job_instead_of_burying_it(make_job: JobOf) -> None:
-    job = make_job("work-recovery")
+    job = make_job("[deep-work-block]")
     before = claim_for_run(job.id, Holder(owner=DEAD_WORKER))
+    step = request_job_step(
+        job.id,
+        before.generation,
+        provider_call_id="call-deep-work-block",
+        tool_name="recall_messages",
+        arguments='{"query": "block"}',
+    )
+    start_job_step(job.id, before.generation, step.pk)  # and then its worker died
+    assert get_job(job.id).status == "running"
 
     recover_interrupted_jobs()
+    final = drive(job.id, client=ScriptedModel(), registry=registry())
 
-    resumed = claim_due(Holder(), 10)
-    assert [taken.id for taken in resumed] == [job.id]
-    assert resumed[0].generation > before.generation
-    assert (resumed[0].status, resumed[0].started_at) == ("running", before.started_at)
+    assert final.is_terminal
+    assert final.generation > before.generation
+    assert final.started_at == before.started_at
+    assert final.status != "interrupted"
+    assert final.error_code != "runtime_restarted"
+    assert [step.status for step in list_job_steps(job.id)] == ["interrupted"]
     assert Incident.objects.filter(code="runtime_restarted", correlation_ref=str(job.id)).count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_startup_recovery_leaves_an_already_running_singleton_untouched(make_job: JobOf) -> None:
-    running = claim_for_run(make_job("work-recovery-live").id)
+    job, recaller = make_job("[deep-work-block]"), Recaller()
+    worker = threading.Thread(
+        target=in_thread(lambda: drive(job.id, client=ScriptedModel(), registry=registry(recaller)))
+    )
+    worker.start()
+    assert recaller.blocked.wait(60)
+    running = get_job(job.id)
+    assert running.status == "running"
 
     recover_interrupted_jobs()
 
-    undisturbed = get_job(running.id)
+    undisturbed = get_job(job.id)
     assert (undisturbed.status, undisturbed.generation) == ("running", running.generation)
     assert claim_due(Holder(), 10) == []
     assert not Incident.objects.exists()
+    recaller.released.set()
+    worker.join(60)
+    final = get_job(job.id)
+    assert (final.status, final.generation) == ("completed", running.generation)
 
 
 def test_startup_recovery_schedules_transient_cluster_startup_failures_without_burying_the_job(

@@ -40,7 +40,8 @@ def create_job(
 
     A delegation names its machine and carries what was agreed: `delegation` (agent_id, machine_id, machine_name, prompt,
     cwd, timeout_ms), `authority_snapshot` (machine_tier, roots, cwd, agent_id, machine_name) and `budget_snapshot`
-    (wall_clock_ms, maximum_prompt_bytes, maximum_report_bytes). Raises JobInvalid with what is wrong by field,
+    (wall_clock_ms, maximum_prompt_bytes, maximum_report_bytes). Deep work may carry what it is allowed as
+    `authority_snapshot` (`scopes`); without it, it may do what its owner may. Raises JobInvalid with what is wrong by field,
     ConversationNotFound, MachineNotFound or MachineRevoked; nothing is written then.
     """
     values = {

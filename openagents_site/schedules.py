@@ -29,6 +29,7 @@ SCHEDULES: tuple[Scheduled, ...] = (
     Scheduled("enforce budgets", "boxes.tasks.enforce_budgets", 1),
     Scheduled("recover jobs", "work.tasks.recover", 1),
     Scheduled("expire pairings", "work.tasks.expire_pairings", 1),
+    Scheduled("expire assignments", "forge.tasks.expire_assignments", 1),
     Scheduled("forget old rows", "openagents_site.tasks.forget_old_rows", 60),
     Scheduled("prune boxes", "boxes.tasks.prune", DAY),
     Scheduled("prune logs", "runs.tasks.prune_logs", DAY),

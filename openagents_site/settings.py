@@ -193,6 +193,8 @@ SPECTACULAR_SETTINGS = {
         "BoxState": "boxes.states.BoxState",
         "SetupStatus": "boxes.states.SetupStatus",
         "RunState": "runs.states.RunState",
+        "IssueState": "forge.states.IssueState",
+        "AssignmentState": "forge.states.AssignmentState",
     },
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - a model's name

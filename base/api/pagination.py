@@ -21,7 +21,7 @@ class InvalidCursor(CodedError):
 class NewestFirstPagination(CursorPagination):
     """`?cursor=&page_size=` (50, at most 200) -> `{"results", "next", "previous"}`."""
 
-    ordering = ("-created_at", "-id")
+    ordering: tuple[str, ...] = ("-created_at", "-id")
     page_size = 50
     max_page_size = 200
     page_size_query_param = "page_size"

@@ -7,20 +7,22 @@ from collections.abc import Iterable
 from django.db import transaction
 
 from accounts.models import User
-from forge.errors import FieldsInvalid, LastOwner, MemberNotFound
+from forge.errors import FieldsInvalid, LastOwner, MemberNotFound, NotAKeeper
 from forge.models import MachineGrant, Membership, Repository
 from forge.states import Operation, Role
 from work.models import Machine
 
 
 @transaction.atomic
-def set_member(repository: Repository, user: User, role: str) -> Membership:
-    """Give the user this role. Raises FieldsInvalid, MemberNotFound for a deleted user, LastOwner if no owner would be left."""
+def set_member(repository: Repository, user: User, role: str, *, by: User | None = None) -> Membership:
+    """Give the user this role. Raises FieldsInvalid, MemberNotFound for a deleted user, LastOwner if no owner would be
+    left, and NotAKeeper if `by`, who is not an owner, would make an owner or change one."""
     if role not in Role.values:
         raise FieldsInvalid({"role": f"one of {', '.join(Role.values)}"})
     if user.deleted_at is not None:
         raise MemberNotFound
     _lock(repository)
+    _check_rank(repository, by, user, role)
     if role != Role.OWNER:
         _keep_an_owner(repository, user)
     member, _ = Membership.objects.update_or_create(repository=repository, user=user, defaults={"role": role})
@@ -28,9 +30,10 @@ def set_member(repository: Repository, user: User, role: str) -> Membership:
 
 
 @transaction.atomic
-def remove_member(repository: Repository, user: User) -> None:
-    """Take the user's role away. Raises MemberNotFound, and LastOwner if no owner would be left."""
+def remove_member(repository: Repository, user: User, *, by: User | None = None) -> None:
+    """Take the user's role away. Raises MemberNotFound, LastOwner if no owner would be left, and NotAKeeper as above."""
     _lock(repository)
+    _check_rank(repository, by, user, None)
     _keep_an_owner(repository, user)
     if not Membership.objects.filter(repository=repository, user=user).delete()[0]:
         raise MemberNotFound
@@ -55,6 +58,18 @@ def revoke_machine_grant(repository: Repository, machine: Machine) -> bool:
 def _lock(repository: Repository) -> None:
     # Changes of members wait for each other: two owners who remove one another leave one.
     Repository.objects.select_for_update(no_key=True, of=("self",)).get(pk=repository.pk)
+
+
+def _check_rank(repository: Repository, by: User | None, user: User, role: str | None) -> None:
+    """Only an owner makes owners, and changes what they are."""
+    roles = dict(
+        Membership.objects.filter(repository=repository, user__in=[user, by or user]).values_list(
+            "user", "role"
+        )
+    )
+    touches_an_owner = role == Role.OWNER or roles.get(user.pk) == Role.OWNER
+    if by is not None and touches_an_owner and roles.get(by.pk) != Role.OWNER:
+        raise NotAKeeper
 
 
 def _keep_an_owner(repository: Repository, leaving: User) -> None:

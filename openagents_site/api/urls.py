@@ -8,6 +8,7 @@ from accounts.api import TokenDetail, Tokens
 from base.api.errors import not_found
 from boxes.urls import urlpatterns as box_addresses
 from conversations.api import ConversationDetail, Conversations, Messages
+from forge.urls import urlpatterns as forge_addresses
 from openagents_site.api.fleet import FleetView
 from openagents_site.api.me import Me
 from runs.urls import urlpatterns as run_addresses
@@ -22,6 +23,7 @@ urlpatterns = [
     path("conversations/<uuid:conversation_id>/messages", Messages.as_view()),
     *box_addresses,
     *run_addresses,
+    *forge_addresses,
     *machine_addresses,
     path("fleet", FleetView.as_view()),
     re_path(r"", not_found, name="missing"),

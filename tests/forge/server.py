@@ -97,7 +97,9 @@ class WebServer:
             host=given["HOST"], user=given["USER"], dbname=given["NAME"], port=int(given["PORT"] or 5432),
             password=given["PASSWORD"],
         )  # fmt: skip
-        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        inherited = {
+            name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ
+        }
         return inherited | {
             "DATABASE_URL": database.url(),
             "SECRET_KEY": "only-for-tests-" + "x" * 50,
@@ -114,7 +116,8 @@ class WebServer:
     def _await_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
         while not _answers(f"{self.url}/healthz"):
-            assert self.process is not None and self.process.poll() is None, self.said
+            assert self.process is not None
+            assert self.process.poll() is None, self.said
             assert time.monotonic() < deadline, self.said
             time.sleep(0.05)
 
@@ -138,7 +141,9 @@ class Git:
         encoded = base64.b64encode(f"x:{secret}".encode()).decode()
         return ["-c", f"http.extraHeader=Authorization: Basic {encoded}"]
 
-    def __call__(self, *arguments: str, cwd: Path | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: str, cwd: Path | None = None, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["git", *arguments], cwd=cwd or self.folder, env=self.environment() | more, text=True,
             capture_output=True, timeout=GIT_SECONDS, check=False,
@@ -146,7 +151,9 @@ class Git:
 
     def must(self, *arguments: str, cwd: Path | None = None, **more: Any) -> str:
         done = self(*arguments, cwd=cwd, **more)
-        assert done.returncode == 0, f"git {arguments}: {done.stdout}{done.stderr}\n{self.server.said[-3000:]}"
+        assert done.returncode == 0, (
+            f"git {arguments}: {done.stdout}{done.stderr}\n{self.server.said[-3000:]}"
+        )
         return done.stdout
 
     def environment(self) -> dict[str, str]:

@@ -37,7 +37,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(git, owner, stranger, repository, issue, box, make_box, make_repository, token_of, no_provider, request):
+def scene(
+    git, owner, stranger, repository, issue, box, make_box, make_repository, token_of, no_provider, request
+):
     """A scene for the caller that is named, in a repository of the visibility that is named."""
     caller, visibility = request.param
     update_repository(repository, visibility=visibility)
@@ -50,7 +52,9 @@ def scene(git, owner, stranger, repository, issue, box, make_box, make_repositor
     return Scene("owner/project", work, secret)
 
 
-def secret_of(caller, owner, stranger, repository, issue, box, make_box, make_repository, token_of) -> str | None:
+def secret_of(
+    caller, owner, stranger, repository, issue, box, make_box, make_repository, token_of
+) -> str | None:
     if caller == "nobody":
         return None
     if caller == "wrong secret":
@@ -82,7 +86,11 @@ def assignment_secret(caller, owner, repository, issue, box, make_repository) ->
         repository = make_repository(owner, "elsewhere")
         issue = create_issue(repository, title="elsewhere")
     assignment, secret = assignments.create(
-        requesting_user=owner, repository_id=repository.pk, issue_number=issue.number, box_id=box.pk, branch=BRANCH
+        requesting_user=owner,
+        repository_id=repository.pk,
+        issue_number=issue.number,
+        box_id=box.pk,
+        branch=BRANCH,
     )
     assert secret
     if caller == "finished assignment":
@@ -174,7 +182,9 @@ def test_a_credential_of_an_attempt_pushes_its_branch_and_nothing_else(git, scen
     refs, may = PUSHES[what]
     before = refs_of(repository)
 
-    done = git("push", git.url(scene.path, scene.secret), *[ref.format(b=BRANCH) for ref in refs], cwd=scene.work)
+    done = git(
+        "push", git.url(scene.path, scene.secret), *[ref.format(b=BRANCH) for ref in refs], cwd=scene.work
+    )
 
     assert (done.returncode == 0) is may, done.stderr
     moved = {ref for ref, value in refs_of(repository).items() if before.get(ref) != value}

@@ -1,0 +1,231 @@
+"""Attempts at issues."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import django_filters
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import idempotency, rates
+from accounts.caller import token_of, user_of
+from accounts.idempotency import Answer
+from accounts.permissions import InsufficientScope
+from accounts.scopes import Scope
+from accounts.services import scopes_of
+from base import wakeups
+from base.api.pagination import NewestFirstPagination
+from base.api.parameters import all_owners, wait_seconds
+from base.api.schema import ErrorAnswer
+from base.api.serializers import StrictSerializer
+from base.api.views import OwnedList
+from forge import assignments
+from forge.assignments.watching import key_of
+from forge.errors import AssignmentNotFound
+from forge.models import Assignment
+from forge.states import AssignmentState, Delivery, TargetKind
+
+CREATES_PER_MINUTE = 10
+WAIT = OpenApiParameter("wait", int, description="Seconds to wait for news, 0 to 25.")
+
+
+class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
+    """An attempt. Its credential is in no answer."""
+
+    target_kind = serializers.ChoiceField(choices=TargetKind.choices, read_only=True)
+    state = serializers.ChoiceField(choices=AssignmentState.choices, read_only=True)
+    is_terminal = serializers.BooleanField(read_only=True)
+    box = serializers.UUIDField(source="conversation_box_id", read_only=True, allow_null=True)
+    issue_number = serializers.IntegerField(source="issue.number", read_only=True)
+    run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
+    job = serializers.UUIDField(source="work_job_id", read_only=True, allow_null=True)
+    credential_delivery_status = serializers.ChoiceField(choices=Delivery.choices, read_only=True)
+
+    class Meta:
+        model = Assignment
+        fields = (
+            "id",
+            "repository",
+            "issue_number",
+            "conversation",
+            "target_kind",
+            "box",
+            "machine",
+            "run",
+            "job",
+            "branch",
+            "command",
+            "prompt",
+            "agent_id",
+            "cwd",
+            "state",
+            "is_terminal",
+            "terminal_branch",
+            "terminal_commit",
+            "failure_reason",
+            "credential_delivery_status",
+            "credential_delivery_reason",
+            "requesting_principal",
+            "admitted_at",
+            "started_at",
+            "finished_at",
+            "deadline_at",
+        )
+        read_only_fields = fields
+
+
+class CreateAssignmentSerializer(StrictSerializer):
+    repository = serializers.CharField(help_text="The repository's id.")
+    issue_number = serializers.CharField()
+    target_kind = serializers.CharField(required=False, help_text="box or computer; by default what is named")
+    conversation = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
+    box = serializers.CharField(required=False, help_text="Our id, the provider's id, or the label of a box.")
+    machine = serializers.CharField(required=False, help_text="The id of a paired computer.")
+    branch = serializers.CharField(required=False, help_text="Default: agent/issue-<number>.")
+    command = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="What the box runs in the repository.",
+    )
+    prompt = serializers.CharField(
+        required=False, trim_whitespace=False, help_text="Default: what the issue says."
+    )
+    agent_id = serializers.CharField(required=False, help_text="The agent on the computer.")
+    cwd = serializers.CharField(required=False, help_text="Where it works.")
+    deadline_at = serializers.CharField(required=False, help_text="ISO 8601 with a time zone; only narrows.")
+
+
+class AssignmentFilter(django_filters.FilterSet):
+    repository = django_filters.UUIDFilter()
+    issue_number = django_filters.NumberFilter(field_name="issue__number")
+    conversation = django_filters.UUIDFilter()
+    box = django_filters.UUIDFilter(field_name="conversation_box")
+    machine = django_filters.UUIDFilter()
+    state = django_filters.ChoiceFilter(choices=AssignmentState.choices)
+    created_after = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="lt")
+
+    class Meta:
+        model = Assignment
+        fields: tuple[str, ...] = ()
+
+
+class AssignmentPagination(NewestFirstPagination):
+    ordering = ("-admitted_at", "-id")
+
+
+def assignments_of(request: Request) -> QuerySet[Assignment]:
+    """The attempts that the caller may see: those of their conversations."""
+    rows = Assignment.objects.select_related("issue")
+    if all_owners(request):
+        return rows
+    return rows.filter(conversation__visitor__user=request.user.pk, conversation__deleted_at=None)
+
+
+def find_assignment(request: Request, assignment_id: UUID) -> Assignment:
+    """Raises AssignmentNotFound."""
+    found = assignments_of(request).filter(pk=assignment_id).first()
+    if found is None:
+        raise AssignmentNotFound
+    return found
+
+
+class Assignments(OwnedList):
+    """The caller's attempts, newest first."""
+
+    queryset = Assignment.objects.none()
+    serializer_class = AssignmentSerializer
+    pagination_class = AssignmentPagination
+    filterset_class = AssignmentFilter
+    write_scope = Scope.FORGE_WRITE
+
+    def rows(self) -> QuerySet[Assignment]:
+        return assignments_of(self.request)
+
+    @extend_schema(
+        summary="Let a box or a computer make an attempt at an issue",
+        description="Claims the issue and the target, and starts. The token also needs `box:control` for a box, or "
+        "`computer:control` for a computer. The credential is in no answer.",
+        request=CreateAssignmentSerializer,
+        responses={202: AssignmentSerializer, 403: ErrorAnswer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer,
+                   429: ErrorAnswer},
+    )  # fmt: skip
+    def post(self, request: Request) -> Response:
+        rates.count(f"user:{request.user.pk}", "run_create", CREATES_PER_MINUTE, code="rate_limited")
+        wanted = CreateAssignmentSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        _check_scope(request, wanted.validated_data)
+        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
+        answer = idempotency.once(
+            user_of(request),
+            "POST /assignments",
+            key,
+            request.data,
+            lambda ticket: _create(request, wanted.validated_data, ticket),
+        )
+        return Response(answer.body, status=answer.status)
+
+
+def _check_scope(request: Request, wanted: dict[str, Any]) -> None:
+    """What is put to work must be the token's to use."""
+    on_computer = wanted.get("target_kind") == TargetKind.COMPUTER or "machine" in wanted
+    needed = Scope.COMPUTER_CONTROL if on_computer else Scope.BOX_CONTROL
+    if needed not in scopes_of(token_of(request)):
+        raise InsufficientScope(detail=f"this call needs a token with the scope {needed.value} as well")
+
+
+def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
+    names = {
+        "repository": "repository_id",
+        "box": "box_id",
+        "machine": "machine_id",
+        "conversation": "conversation_id",
+    }
+    keywords = {names.get(name, name): value for name, value in wanted.items()}
+    made, _ = assignments.create(
+        requesting_user=user_of(request), idempotency_key=f"api-{ticket}", **keywords
+    )
+    return Answer(202, dict(AssignmentSerializer(find_assignment(request, made.pk)).data))
+
+
+class AssignmentDetail(APIView):
+    @extend_schema(
+        summary="One attempt",
+        description="With `wait`, answers when its state changes, at the latest after that time.",
+        parameters=[WAIT],
+        responses={200: AssignmentSerializer, 404: ErrorAnswer},
+    )
+    def get(self, request: Request, assignment_id: UUID) -> Response:
+        found, seconds = find_assignment(request, assignment_id), wait_seconds(request)
+        if seconds and not found.is_terminal:
+            seen = found.state
+            wakeups.wait_until(key_of(assignment_id), lambda: _state(assignment_id) != seen, seconds=seconds)
+            found = find_assignment(request, assignment_id)
+        return Response(AssignmentSerializer(found).data)
+
+
+def _state(assignment_id: UUID) -> str:
+    return Assignment.objects.values_list("state", flat=True).get(pk=assignment_id)
+
+
+class CancelAssignment(APIView):
+    write_scope = Scope.FORGE_WRITE
+
+    @extend_schema(
+        summary="Cancel an attempt",
+        description="Its credential is dead when this answers, and its run or job will be ended. One that has ended is "
+        "answered as it is.",
+        request=None,
+        responses={202: AssignmentSerializer, 404: ErrorAnswer},
+    )
+    def post(self, request: Request, assignment_id: UUID) -> Response:
+        found = find_assignment(request, assignment_id)
+        assignments.cancel(found)
+        return Response(AssignmentSerializer(find_assignment(request, assignment_id)).data, status=202)

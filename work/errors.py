@@ -103,6 +103,12 @@ class InvalidToolOutcome(WorkError):
     code = "invalid_tool_outcome"
 
 
+class IncidentNotFound(WorkError):
+    """There is no such incident."""
+
+    code = "incident_not_found"
+
+
 class MachineError(WorkError):
     """The request about a machine could not be done."""
 
@@ -181,6 +187,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     StepNotFound.code: 404,
     StepTerminal.code: 409,
     StepOutcomeConflict.code: 409,
+    IncidentNotFound.code: 404,
     InvalidToolArguments.code: 422,
     InvalidToolOutcome.code: 422,
     PairingInvalid.code: 422,

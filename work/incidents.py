@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from types import EllipsisType
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from base.text import storable
 from conversations.models import Conversation, Visitor
 from work import digests, limits
 from work.models import Incident
-from work.states import IncidentSurface, JobStatus, Severity
+from work.states import IncidentStatus, IncidentSurface, JobStatus, Severity
 
 log = structlog.get_logger(__name__)
 
@@ -111,6 +112,19 @@ def list_recent(owner_user: User | UUID | None, limit: int = 20) -> list[Inciden
         return []
     owner_id = owner_user.pk if isinstance(owner_user, User) else owner_user
     return list(Incident.objects.filter(owner_user_id=owner_id)[: max(1, min(limit, 100))])
+
+
+def change(
+    incident: Incident, *, status: str | None = None, receipt_ref: str | EllipsisType | None = ...
+) -> Incident:
+    """Say what became of an incident, and by what; what is not given stays. Returns it. Each change is kept in its history."""
+    values: dict[str, Any] = {} if status is None else {"status": IncidentStatus(status)}
+    if not isinstance(receipt_ref, EllipsisType):
+        values["receipt_ref"] = receipt_ref and storable(receipt_ref)
+    if values:
+        Incident.objects.filter(pk=incident.pk).update(**values)
+    incident.refresh_from_db()
+    return incident
 
 
 def recurrence(incident: Incident) -> int:

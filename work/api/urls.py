@@ -1,0 +1,16 @@
+"""Addresses of jobs and incidents, below `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from work.api import incidents, jobs
+
+urlpatterns = [
+    path("jobs", jobs.Jobs.as_view()),
+    path("jobs/<uuid:job_id>", jobs.JobDetail.as_view()),
+    path("jobs/<uuid:job_id>/steps", jobs.JobSteps.as_view()),
+    path("jobs/<uuid:job_id>/cancel", jobs.CancelJob.as_view()),
+    path("incidents", incidents.Incidents.as_view()),
+    path("incidents/<uuid:incident_id>", incidents.IncidentDetail.as_view()),
+]

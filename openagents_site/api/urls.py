@@ -12,6 +12,7 @@ from forge.urls import urlpatterns as forge_addresses
 from openagents_site.api.fleet import FleetView
 from openagents_site.api.me import Me
 from runs.urls import urlpatterns as run_addresses
+from work.api.urls import urlpatterns as job_addresses
 from work.machines.urls import urlpatterns as machine_addresses
 
 urlpatterns = [
@@ -24,6 +25,7 @@ urlpatterns = [
     *box_addresses,
     *run_addresses,
     *forge_addresses,
+    *job_addresses,
     *machine_addresses,
     path("fleet", FleetView.as_view()),
     re_path(r"", not_found, name="missing"),

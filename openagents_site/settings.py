@@ -196,6 +196,8 @@ SPECTACULAR_SETTINGS = {
         "JobStatus": "work.states.JobStatus",
         "StepStatus": "work.states.StepStatus",
         "IncidentStatus": "work.states.IncidentStatus",
+        "Surface": "work.states.Surface",
+        "IncidentSurface": "work.states.IncidentSurface",
         "IssueState": "forge.states.IssueState",
         "AssignmentState": "forge.states.AssignmentState",
     },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 from django.db import transaction
 
@@ -14,30 +16,21 @@ from forge.models import Push, Repository
 OPERATOR = "operator:import"
 SECONDS = 3600.0
 PROTOCOLS = ("file", "https", "http", "ssh", "git")
-REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+ASIDE = "refs/import/"
+REFSPECS = (f"+refs/heads/*:{ASIDE}heads/*", f"+refs/tags/*:{ASIDE}tags/*")
 
 
 def import_from(repository: Repository, source: str) -> Push | None:
     """Fetch every branch and tag from `source`, a folder or an address that Git can read; refs of the same names are
     overwritten, others stay. Returns the receipt; None if nothing is new. Raises RepositoryNotMade."""
     started, path = time.monotonic(), git.path_of(repository.storage_key)
-    allowed = [option for name in PROTOCOLS for option in ("-c", f"protocol.{name}.allow=always")]
-    fetch = [*allowed, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", source]
     try:
-        # The objects first, which takes its time; under the lock there is little left to fetch.
-        git.run(
-            path,
-            *fetch,
-            "+refs/heads/*:refs/import/heads/*",
-            "+refs/tags/*:refs/import/tags/*",
-            seconds=SECONDS,
-        )
+        _fetch(path, source)
         with transaction.atomic():
             pushes.lock(repository.pk)
-            before = git.refs(path)
-            git.run(path, *fetch, *REFSPECS, seconds=SECONDS)
-            _forget_import(repository)
-            moved = receipts.changes(_without_import(before), git.refs(path))
+            before = _shown(git.refs(path))
+            _move(path, git.refs(path))
+            moved = receipts.changes(before, _shown(git.refs(path)))
             if not moved:
                 return None
             duration = int((time.monotonic() - started) * 1000)
@@ -46,11 +39,19 @@ def import_from(repository: Repository, source: str) -> Push | None:
         raise RepositoryNotMade(detail=f"Git could not fetch from there: {error}") from error
 
 
-def _without_import(refs: dict[str, str]) -> dict[str, str]:
-    return {ref: value for ref, value in refs.items() if not ref.startswith("refs/import/")}
+def _fetch(path: Path, source: str) -> None:
+    """Everything, aside: it may take an hour, and nobody sees it yet."""
+    allowed = [option for name in PROTOCOLS for option in ("-c", f"protocol.{name}.allow=always")]
+    fetch = ["fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--end-of-options", source]
+    git.run(path, *allowed, *fetch, *REFSPECS, seconds=SECONDS)
 
 
-def _forget_import(repository: Repository) -> None:
-    path = git.path_of(repository.storage_key)
-    lines = [f"delete {ref}\n" for ref in git.refs(path) if ref.startswith("refs/import/")]
+def _move(path: Path, refs: Mapping[str, str]) -> None:
+    """What was fetched aside gets its names, all at once."""
+    aside = {ref: value for ref, value in refs.items() if ref.startswith(ASIDE)}
+    lines = [f"update refs/{ref.removeprefix(ASIDE)} {value}\ndelete {ref}\n" for ref, value in aside.items()]
     git.run(path, "update-ref", "--stdin", input_text="".join(lines))
+
+
+def _shown(refs: Mapping[str, str]) -> dict[str, str]:
+    return {ref: value for ref, value in refs.items() if not ref.startswith(ASIDE)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
@@ -84,7 +84,7 @@ class Command(BaseCommand):
             for issue in found:
                 states = ", ".join(one.state for one in attempts[issue.pk])
                 table.add_row(str(issue.number), issue.state, display_text(issue.title), states)
-            Console(file=self.stdout._out, highlight=False).print(table)
+            Console(file=cast("TextIO", self.stdout._out), highlight=False).print(table)
 
     def _print_json(self, issue: Issue, attempts: list[str]) -> None:
         says = {"number": issue.number, "state": issue.state, "title": issue.title, "attempts": attempts}

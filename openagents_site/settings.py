@@ -193,6 +193,8 @@ SPECTACULAR_SETTINGS = {
         "BoxState": "boxes.states.BoxState",
         "SetupStatus": "boxes.states.SetupStatus",
         "RunState": "runs.states.RunState",
+        "MachineStatus": "work.states.MachineStatus",
+        "MachineTier": "work.states.MachineTier",
         "JobStatus": "work.states.JobStatus",
         "StepStatus": "work.states.StepStatus",
         "IncidentStatus": "work.states.IncidentStatus",

@@ -110,7 +110,7 @@ class Tell(ChannelView):
     def post(self, request: Request) -> Response:
         machine, fields = machine_of(request), Fields(request.data)
         epoch = fields.whole("epoch")
-        frames = receiving.parse(request.data.get("frames"))
+        frames = receiving.parse(fields.list_of("frames", limits.FRAMES_AT_ONCE + 1))
         presence.touch(machine.pk)
         taken = receiving.take(machine, epoch, frames)
         return Response({"received": taken.received, "refused": taken.refused})

@@ -95,6 +95,7 @@ def _step(claimed: Job) -> bool:
 
 
 def _facts(job: Job, delegation: Delegation | None, now: datetime) -> Facts:
+    assert job.machine_id is not None, "the database lets no delegation be without"
     machine = Machine.objects.select_related("channel").get(pk=job.machine_id)
     channel: MachineChannel | None = getattr(machine, "channel", None)
     wanted: dict[str, Any] = job.delegation or {}

@@ -32,7 +32,8 @@ def compose_offer(frame: MachineFrame) -> dict[str, Any] | None:
     delegation = Delegation.objects.select_related("job").filter(**known).first()
     if delegation is None or delegation.job.status != JobStatus.RUNNING:
         return None
-    return offer_of(delegation.job) | frame.body | _credential(delegation.job)
+    attempt: dict[str, Any] = frame.body
+    return offer_of(delegation.job) | attempt | _credential(delegation.job)
 
 
 def offer_of(job: Job) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from uuid import UUID
 
 import structlog
 
@@ -34,7 +35,7 @@ def offer_again(machine: Machine, known: Collection[tuple[str, int]]) -> int:
     return count
 
 
-def _open(machine: Machine) -> list[object]:
+def _open(machine: Machine) -> list[UUID]:
     running = Delegation.objects.filter(machine=machine, closed_at=None, job__status=JobStatus.RUNNING)
     return list(running.order_by("offered_at").values_list("job_id", flat=True))
 

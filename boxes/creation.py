@@ -11,8 +11,8 @@ from base.faults import declare, fault_point
 from boxes import admission, budgets
 from boxes.budgets import SpentBudget
 from boxes.client import BoxClient, client
-from boxes.errors import ProviderError, Refused
-from boxes.installation import provider_ownership_marker
+from boxes.errors import ProviderCode, ProviderError, Refused
+from boxes.installation import creates_held_seconds, provider_ownership_marker
 from boxes.models import Box
 from boxes.provisioning import ledger, settling
 from boxes.provisioning.calls import Task, perform
@@ -31,9 +31,11 @@ def create_box(
     """A new box of the conversation, as far as it is after one attempt; the worker goes on until it is ready.
 
     If the provider's answer was lost the box comes back with `box_id` null, and the worker finds it by its key. If the
-    provider refused, nothing is stored and the ProviderError is raised. With a `create_key` that was used before, the box of
+    provider refused, nothing is stored and the ProviderError is raised; so it is, without asking, for as long as the provider
+    wants no further creation. With a `create_key` that was used before, the box of
     that time. Raises as `admission.reserve`.
     """
+    _refuse_while_held(create_key)
     try:
         box, is_new = admission.reserve(
             conversation_id, label=label, budgeted=budgeted, create_key=create_key
@@ -46,6 +48,14 @@ def create_box(
     fault_point(RESERVED)
     _attempt(box)
     return Box.objects.get(pk=box.pk)
+
+
+def _refuse_while_held(create_key: str | None) -> None:
+    left = creates_held_seconds()
+    if left and not (create_key and Box.objects.filter(create_key=create_key).exists()):
+        raise Refused(
+            ProviderCode.RATE_LIMITED, retry_after_seconds=left, log_detail="not sent: asked to wait"
+        )
 
 
 def _attempt(box: Box) -> None:

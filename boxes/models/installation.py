@@ -16,6 +16,9 @@ class Installation(models.Model):
     absence_suspected_at = models.DateTimeField(
         null=True, blank=True, help_text="the last pass found most boxes missing, and wrote none of them off"
     )
+    creates_held_until = models.DateTimeField(
+        null=True, blank=True, help_text="until when the provider asked for no further box to be created"
+    )
 
     class Meta:
         db_table = "installation"

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from base import leases
 from base.pump import Holder, Outcome
+from boxes import installation
 from boxes.client import Gate, client
 from boxes.conf import box_api
 from boxes.installation import provider_ownership_marker
@@ -42,7 +43,10 @@ class ProvisioningDriver:
         wanted = [
             (box, step) for box in ledger.lease_due(holder, limit) if (step := self._decide(box)) is not None
         ]
-        ours = ledger.note_attempts([box for box, step in wanted if step == Step.CREATE])
+        creates = [box for box, step in wanted if step == Step.CREATE]
+        if creates:
+            self._gate.close("start", installation.creates_held_seconds())  # what another process was told
+        ours = ledger.note_attempts(creates)
         marker = provider_ownership_marker() if wanted else ""
         return [
             task_of(box, step, marker, attempts_before=box.create_attempts)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import structlog
 from django.db import connection
 
-from boxes import fanout
+from boxes import fanout, installation
 from boxes.client import ProviderBox
 from boxes.conf import box_api
 from boxes.ending import end_row
@@ -55,6 +55,8 @@ def settle_error(task: Task, error: Exception) -> bool:
         log.error(
             "provisioning_step_raised", box=str(task.pk), step=str(task.step), error=type(error).__name__
         )
+    if task.step == Step.CREATE and isinstance(error, ProviderError) and error.retry_after_seconds:
+        installation.hold_creates(error.retry_after_seconds)
     if isinstance(error, RetryLater):
         pause = error.retry_after_seconds or retry_in(task.failures + 1).total_seconds()
         return ledger.defer(task, pause, not_sent=task.step == Step.CREATE)

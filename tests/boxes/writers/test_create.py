@@ -9,11 +9,12 @@ from uuid import uuid4
 import pytest
 import responses
 from django.db import connection
+from django.utils import timezone
 
 from base import faults
 from boxes import services
 from boxes.errors import BoxError, ProviderError
-from boxes.models import Box
+from boxes.models import Box, Installation
 from boxes.provisioning.calls import CALLED
 from conversations.models import Conversation
 from conversations.services import ConversationNotFound, delete_conversation, ensure_conversation
@@ -124,6 +125,31 @@ def test_a_refusal_of_the_provider_stores_nothing(
     assert refused.value.code == code
     assert not Box.objects.exists()
     assert provider.existing() == []
+
+
+def test_while_the_provider_wants_to_be_left_alone_nobody_asks_it_for_a_box(
+    conversation: Conversation, provider: FakeProvider
+) -> None:
+    first = services.create_box(conversation.id, create_key="first")
+    provider.next("create", status=429, code="rate_limited", retry_after=90)
+    for _ in range(2):
+        with pytest.raises(ProviderError) as refused:
+            services.create_box(conversation.id)
+        assert refused.value.code == "box_rate_limited"
+        assert refused.value.retry_after_seconds == pytest.approx(90, abs=5)
+
+    assert provider.count("create") == 2
+    assert services.create_box(conversation.id, create_key="first") == first
+    assert list(Box.objects.all()) == [first]
+
+
+def test_it_asks_again_when_that_time_is_over(conversation: Conversation, provider: FakeProvider) -> None:
+    provider.next("create", status=429, code="rate_limited", retry_after=90)
+    with pytest.raises(ProviderError):
+        services.create_box(conversation.id)
+    Installation.objects.update(creates_held_until=timezone.now())
+
+    assert services.create_box(conversation.id).box_id
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from accounts.services import delete_user, upsert_github_user
 from base.clock import database_now
 from boxes import fanout, services
 from boxes.errors import BoxNotFound, InvalidRequest, LabelTaken
-from boxes.models import Box, FanoutItem, FanoutRequest
+from boxes.models import Box, FanoutItem, FanoutRequest, Installation
 from boxes.states import ItemState
 from boxes.tasks import promote_fanouts
 from conversations.models import Conversation
@@ -44,6 +44,8 @@ def reasons(request: FanoutRequest) -> list[str | None]:
 def pass_queue_time(seconds: float) -> None:
     waiting = FanoutItem.objects.exclude(next_attempt_at=None)
     waiting.update(next_attempt_at=F("next_attempt_at") - timedelta(seconds=seconds))
+    held = Installation.objects.exclude(creates_held_until=None)
+    held.update(creates_held_until=F("creates_held_until") - timedelta(seconds=seconds))
 
 
 def test_it_decides_every_item_at_once_and_asks_nobody(

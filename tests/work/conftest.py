@@ -15,9 +15,12 @@ from accounts.models import User
 from accounts.services import upsert_github_user
 from conversations.models import Conversation
 from conversations.services import ensure_conversation, get_conversation_owner
+from tests.fakes.fixtures import fake, provider
 from work.machines import approve_pairing, start_pairing
 from work.models import Job, Machine
 from work.services import claim_for_run, create_job, request_job_step
+
+__all__ = ["fake", "provider"]
 
 GOAL = "Delegate to claude on devin-test: refactor the input bar"
 ROOT = "/tmp/openagents-work"

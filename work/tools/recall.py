@@ -14,6 +14,7 @@ from work.tools.types import Invocation, Tool
 LARGEST_TEXT = 200_000
 """Characters of one message that are searched; a text search vector has a largest size."""
 
+WHOLE_CHARACTERS = 600
 DEFAULT_LIMIT = 5
 MOST_MATCHES = 20
 _DICTIONARY = "simple"  # conversations are in any language
@@ -51,10 +52,15 @@ def recall_messages(call: Invocation) -> dict[str, Any]:
         rows = list(found[: call.arguments.get("limit", DEFAULT_LIMIT)])
     return {
         "matches": [
-            {"role": row.role, "at": row.created_at.isoformat(timespec="seconds"), "text": row.excerpt}
+            {"role": row.role, "at": row.created_at.isoformat(timespec="seconds"), "text": _shown(row)}
             for row in rows
         ]
     }
+
+
+def _shown(row: Any) -> str:
+    """A short message whole, of a long one what surrounds the words found."""
+    return str(row.content if len(row.content) <= WHOLE_CHARACTERS else row.excerpt)
 
 
 RECALL_MESSAGES = Tool(

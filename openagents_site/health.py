@@ -16,7 +16,10 @@ from django.views.decorators.http import require_safe
 from django_q.models import Schedule
 
 from base import leases
+from boxes.client import client
+from boxes.errors import ProviderCode
 from boxes.models import ScheduleSlot
+from openagents_site.launcher.readiness import REFUSES_KEY
 from openagents_site.schedules import SCHEDULES
 
 log = structlog.get_logger(__name__)
@@ -53,7 +56,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 def examine() -> list[Finding]:
     """Every finding; what needs the database is left out while that is away."""
     database = _checked("database", _database_answers, "the database does not answer")
-    provider = _checked("provider", _provider_answers, "the box provider does not answer, or refuses the key")
+    provider = _checked("provider", _provider_answers, "the box provider does not answer")
     if not database.good:
         return [database, provider]
     return [
@@ -70,7 +73,8 @@ def _checked(name: str, check: Callable[[], bool], remedy: str) -> Finding:
         return Finding(name, check(), remedy)
     except Exception as error:
         log.warning("health_check_failed", check=name, error=type(error).__name__)
-        return Finding(name, good=False, remedy=remedy)
+        is_key = getattr(error, "code", None) == ProviderCode.UNAUTHORIZED
+        return Finding(name, good=False, remedy=REFUSES_KEY if is_key else remedy)
 
 
 def _database_answers() -> bool:
@@ -105,8 +109,6 @@ def _worker_lives() -> bool:
 
 
 def _provider_answers() -> bool:
-    from boxes.client import client
-
     if not settings.BOX_API.get("api_key"):
         return True  # creating boxes is refused by name; the rest of the installation works
     client().list_page(limit=1, timeout_seconds=PROVIDER_TIMEOUT_SECONDS, tries=1)

@@ -126,11 +126,10 @@ TEMPLATES = [
 DATABASES = {
     "default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")
 }
-DATABASES["default"]["HOST"] = unquote(
-    DATABASES["default"]["HOST"]
-)  # a socket's folder comes percent-encoded
-if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
+# A socket's folder comes percent-encoded.
+DATABASES["default"]["HOST"] = unquote(DATABASES["default"].get("HOST", ""))
 if PROCESS_ROLE == "web":
     # A waiting or streaming view gives its connection back before it waits, so a few serve hundreds of viewers.
     # Each is checked when it is taken from the pool: after a restart of the database no request meets a dead one.

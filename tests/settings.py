@@ -6,7 +6,9 @@ import os
 
 from tests.postgres import ensure_test_cluster
 
-for name in [name for name in os.environ if name.startswith(("BOX_", "RUN_", "WORK_", "CONVERSATION_", "FORGE_"))]:
+for name in [
+    name for name in os.environ if name.startswith(("BOX_", "RUN_", "WORK_", "CONVERSATION_", "FORGE_"))
+]:
     del os.environ[name]
 os.environ |= {
     "DATABASE_URL": ensure_test_cluster().url(),

@@ -1,13 +1,16 @@
 """Prepare the database for a start: `python -m openagents_site.launcher.provision`.
 
 Migrates, sets up the schedules, and sees to an administrator with an API token. Unlike the supervisor that runs it,
-it needs Django, and ends before the first process starts. Its last line of output is JSON: user, created, token_created.
+it needs Django, and ends before the first process starts. Its last line of output is JSON: user, created, token_created;
+or, if it failed, one sentence that says why.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+import traceback
 from pathlib import Path
 
 import django
@@ -21,7 +24,31 @@ TOKEN_FILE = "admin_token"  # noqa: S105 - a file name
 HEADER_FILE = "api_header"  # for curl -H @FILE, so that the token is in no process list
 
 
-def main() -> None:
+def main() -> int:
+    """The exit status; what went wrong is on stderr, its last line for people."""
+    try:
+        _main()
+    except Exception as error:
+        traceback.print_exc()
+        print(reason(error), file=sys.stderr)
+        return 1
+    return 0
+
+
+def reason(error: Exception) -> str:
+    """One line that says what to mend."""
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import OperationalError
+
+    first_line = str(error).strip().split("\n")[0]
+    if isinstance(error, ImproperlyConfigured):
+        return first_line
+    if isinstance(error, OperationalError):
+        return f"the database does not answer as DATABASE_URL names it: {first_line}"
+    return f"{type(error).__name__}: {first_line}"
+
+
+def _main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
     django.setup()
     from django.conf import settings
@@ -89,4 +116,4 @@ def _keep(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

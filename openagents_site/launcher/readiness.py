@@ -12,6 +12,7 @@ READY_SECONDS = 120.0
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.1, 1.0
 SAY_SECONDS = 5.0
 TAIL_LINES = 20
+REFUSES_KEY = "the box provider refuses BOX_API_KEY"  # as /readyz says it: waiting helps nothing
 
 
 class NotReady(Exception):
@@ -21,13 +22,18 @@ class NotReady(Exception):
 def wait_until_ready(
     api: Api, say: Callable[[str], None], stopping: Callable[[], bool], seconds: float = READY_SECONDS
 ) -> None:
-    """Return when /readyz is good, or when `stopping`. Says every few seconds what it waits for. Raises NotReady."""
+    """Return when /readyz is good, or when `stopping`. Says every few seconds what it waits for.
+
+    Raises NotReady when the time is over, and at once for what does not pass.
+    """
     began = said = time.monotonic()
     pause = FIRST_LOOK_SECONDS
     while not stopping():
         missing = what_is_missing(api)
         if not missing:
             return
+        if REFUSES_KEY in missing:
+            raise NotReady(REFUSES_KEY)
         now = time.monotonic()
         if now - began > seconds:
             raise NotReady(f"not ready after {seconds:.0f} s: {missing}")

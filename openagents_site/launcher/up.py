@@ -221,14 +221,16 @@ class Start:
             self._terminal.say(f"  {readable(line)}")
 
     def _step(self, what: str) -> _Step:
-        return _Step(what, self._terminal.say)
+        return _Step(what, self._terminal.say, self._supervisor.stopping.is_set)
 
 
 class _Step:
     """Says what is done and how long it took."""
 
-    def __init__(self, what: str, say: Callable[[str, str], None]) -> None:
-        self._what, self._say = what, say
+    def __init__(
+        self, what: str, say: Callable[[str, str], None], is_interrupted: Callable[[], bool]
+    ) -> None:
+        self._what, self._say, self._is_interrupted = what, say, is_interrupted
         self._began = time.monotonic()
 
     def __enter__(self) -> None:
@@ -236,7 +238,7 @@ class _Step:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         seconds = time.monotonic() - self._began
-        self._say(
-            f"{self._what}: {'ready' if kind is None else 'failed'} after {seconds:.1f} s",
-            "green" if kind is None else "red",
-        )
+        outcome, style = ("ready", "green") if kind is None else ("failed", "red")
+        if self._is_interrupted():
+            outcome, style = "interrupted", "yellow"
+        self._say(f"{self._what}: {outcome} after {seconds:.1f} s", style)

@@ -33,7 +33,8 @@ def addresses() -> list[str]:
     named = [address for address in named if address not in FOR_EVERYBODY]
     some = "00000000-0000-0000-0000-000000000000"
     return [
-        f"{API}/" + re.sub(r"<uuid:\w+>", some, re.sub(r"<str:\w+>", "none", re.sub(r"<int:\w+>", "1", address)))
+        f"{API}/"
+        + re.sub(r"<uuid:\w+>", some, re.sub(r"<str:\w+>", "none", re.sub(r"<int:\w+>", "1", address)))
         for address in named
     ]
 

@@ -39,6 +39,7 @@ def test_the_example_file_is_what_print_settings_prints():
         ("LOG_LEVEL", "LOUD"),
         ("PUBLIC_BASE_URL", "boxes.example"),
         ("DATABASE_URL", "mysql://localhost/x"),
+        ("DATABASE_URL", "nonsense"),
     ],
 )
 def test_a_bad_setting_is_refused_by_name_and_without_a_trace_of_the_rest(variable, value):

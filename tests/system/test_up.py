@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
+import secrets
 import stat
 import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from openagents_site.launcher.api_client import Api
+from tests.localbox.server import LocalboxServer
 from tests.peers import needs
+from tests.postgres import ensure_test_cluster
 
 from .installation import (
     START_SECONDS,
@@ -225,6 +229,40 @@ def test_a_killed_start_is_taken_over_and_its_run_ends_well(clone: Clone, up: Up
         assert not set(before.values()) & set(command_lines())
     assert second.interrupt() == 0
     assert clone.processes() == {}
+
+
+def test_it_uses_a_database_and_a_provider_of_ones_own(clone: Clone, once: tuple[int, str]) -> None:
+    with own_database() as database_url, LocalboxServer() as provider:
+        own = clone.environment | {
+            "DATABASE_URL": database_url,
+            "SECRET_KEY": secrets.token_urlsafe(48),
+            "STATE_DIR": str(clone.folder / "own"),
+            "BOX_API_BASE_URL": provider.base_url,
+            "BOX_API_KEY": provider.key,
+        }
+        good = clone.starts("--once", env=own)
+        assert good.ends() == 0, good.said()
+        assert not re.search("postgres |provider .*started", good.said())
+
+        refused = clone.starts("--once", env=own | {"BOX_API_KEY": "another"})
+        assert refused.ends() == 1
+        assert refused.said().splitlines()[-1].endswith("the box provider refuses BOX_API_KEY.")
+
+        nameless = clone.starts("--once", env={k: v for k, v in own.items() if k != "BOX_API_KEY"})
+        assert nameless.ends() == 1
+        assert "BOX_API_KEY is not: set both" in nameless.said().splitlines()[-1]
+
+
+@contextmanager
+def own_database() -> Iterator[str]:
+    """A new database on the tests' server."""
+    server, name = ensure_test_cluster(), f"own_{uuid.uuid4().hex}"
+    with psycopg.connect(**server.parameters(), autocommit=True) as link:
+        link.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        try:
+            yield replace(server, dbname=name).url()
+        finally:
+            link.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 def _text(path: Path) -> str:

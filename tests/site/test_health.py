@@ -1,0 +1,97 @@
+"""`/healthz` and `/readyz` tell a supervisor, and people, how the installation is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError, connection
+from django.test import Client
+
+from boxes import slots
+from openagents_site.launcher.provision import reason
+from openagents_site.launcher.readiness import REFUSES_KEY
+from openagents_site.periodic import ensure_reconcile_slot
+from tests.fakes.provider import FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def provider(box_api: Callable[..., None]) -> Iterator[FakeProvider]:
+    with FakeProvider() as fake:
+        box_api(**fake.settings)
+        yield fake
+
+
+def checks(client: Client) -> dict[str, str]:
+    answer = client.get("/readyz")
+    assert answer.status_code in {200, 503}
+    return answer.json()["checks"]
+
+
+def test_a_process_that_answers_is_alive(client: Client):
+    with connection.execute_wrapper(no_database):
+        assert client.get("/healthz").json() == {"status": "alive"}
+
+
+def test_it_names_what_is_missing_and_what_to_do(client: Client, provider: FakeProvider):
+    ensure_reconcile_slot()
+    slots.ScheduleSlot.objects.all().delete()
+
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
+    assert answer.json()["checks"] == {
+        "database": "ok",
+        "migrations": "ok",
+        "schedules": "run manage.py setup_schedules",
+        "worker": "start manage.py run_worker",
+        "provider": "ok",
+    }
+
+
+def test_a_migration_that_was_not_applied_is_named(client: Client, provider: FakeProvider):
+    with connection.cursor() as cursor:
+        cursor.execute("delete from django_migrations where app = 'boxes' and name = '0001_initial'")
+
+    assert checks(client)["migrations"] == "run manage.py migrate"
+
+
+def test_a_provider_that_refuses_the_key_is_told_from_one_that_is_away(
+    client: Client, provider: FakeProvider, box_api: Callable[..., None]
+):
+    provider.always("list", status=503)
+    assert checks(client)["provider"] == "the box provider does not answer"
+
+    provider.heal()
+    box_api(**provider.settings | {"api_key": "another"})
+    assert checks(client)["provider"] == REFUSES_KEY
+
+
+def test_without_a_database_it_still_answers(client: Client, provider: FakeProvider):
+    with connection.execute_wrapper(no_database):
+        found = checks(client)
+
+    assert found == {"database": "the database does not answer", "provider": "ok"}
+
+
+def no_database(*_: object) -> None:
+    raise OperationalError("the connection is closed")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ImproperlyConfigured("SECRET_KEY must be set"), "SECRET_KEY must be set"),
+        (
+            OperationalError("connection failed: no route\n\tIs the server running?"),
+            "the database does not answer as DATABASE_URL names it: connection failed: no route",
+        ),
+        (KeyError("x"), "KeyError: 'x'"),
+    ],
+    ids=["settings", "database", "anything else"],
+)
+def test_why_the_database_was_not_prepared_is_one_line(error: Exception, told: str):
+    assert reason(error) == told

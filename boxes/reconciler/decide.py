@@ -30,7 +30,7 @@ from boxes.reconciler.types import (
     Seen,
     Stop,
 )
-from boxes.states import BoxState, EventType, StopReason
+from boxes.states import BoxState, EventType, SetupStatus, StopReason
 
 AS_NOTED = Leave("as it was noted a moment ago", is_well=True)
 BEING_STOPPED = Leave("a stop is in flight: whoever asked for it ends the row")
@@ -120,7 +120,7 @@ def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: P
         return _terminal(row, box, now, policy)
     note = Note(
         box.state,
-        box.setup_status,
+        _setup_of(row, box),
         is_marked=row.is_ours_to_mark and ours,
         needs_mark=row.is_ours_to_mark and not ours,
         notices=notices,
@@ -128,12 +128,18 @@ def _shown(row: Row, box: ProviderBox, confirmed: bool, now: datetime, policy: P
     return Stop(note, *due) if due and may_stop else note
 
 
+def _setup_of(row: Row, box: ProviderBox) -> SetupStatus:
+    """What is said of the setup; a box that had none, or is past it, does not begin anew because nothing is said."""
+    nothing_said = box.raw_setup_status is None
+    return SetupStatus.DONE if nothing_said and row.setup_status == SetupStatus.DONE else box.setup_status
+
+
 def _is_as_noted(row: Row, box: ProviderBox, now: datetime, policy: Policy) -> bool:
     """Whether writing what the listing shows would change nothing but the time of it, and that is recent."""
     if row.last_reconciled_at is None or now - row.last_reconciled_at >= policy.noted_for:
         return False
     is_news = row.reconciliation_failures or row.next_reconciliation_at or row.is_ours_to_mark
-    return not is_news and (row.state, row.setup_status) == (box.state, box.setup_status)
+    return not is_news and (row.state, row.setup_status) == (box.state, _setup_of(row, box))
 
 
 def _terminal(row: Row, box: ProviderBox, now: datetime, policy: Policy) -> Action:

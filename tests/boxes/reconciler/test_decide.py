@@ -65,6 +65,23 @@ def test_a_healthy_box_is_noted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        ("done", None, "done"),
+        ("pending", None, "pending"),
+        ("done", "failed", "failed"),
+        ("pending", "done", "done"),
+    ],
+)
+def test_a_setup_that_is_over_does_not_begin_anew_because_nothing_is_said(
+    before: str, said: str | None, after: str
+) -> None:
+    action = decide(row(setup_status=SetupStatus(before)), Seen(box(setupStatus=said)), NOW, POLICY)
+
+    assert action == Note(BoxState.READY, SetupStatus(after))
+
+
+@pytest.mark.parametrize(
     ("word", "state"),
     [
         ("archived", "archived"),

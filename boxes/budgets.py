@@ -95,7 +95,7 @@ def spent_this_month(user_id: UUID | None) -> int:
 
 
 _SPENT = """coalesce(sum(coalesce(box.settled_cost_microusd, floor(box.estimated_burn_rate_microusd / 3600.0 * greatest(0,
-    extract(epoch from coalesce(box.stopped_at, clock_timestamp()) - box.created_at))))), 0)::bigint"""
+    extract(epoch from coalesce(box.stopped_at, clock_timestamp()) - box.created_at))))), 0)"""
 _OWNED = """from conversation_boxes box join conversations conversation on conversation.id = box.conversation_id
     join visitors visitor on visitor.id = conversation.visitor_id"""
 _THIS_MONTH = """box.box_id is not null and (box.stopped_at is null

@@ -60,7 +60,7 @@ def adopt_leak(
 ) -> ReconciliationEvent:
     """Give the box a row in the conversation: from now on it counts, costs and ends as any other box there.
 
-    It takes a place whether or not one is free, since the box exists already. Its life counts from now. It gets our name
+    It takes a place whether or not one is free, since the box exists already, and counts with the estimate in force. Its life counts from now. It gets our name
     and our time at the provider; where that fails it is reported as a box under another name. Raises LeakHandled, LeakBusy
     while a stop of it is under way, ConversationNotFound, LabelTaken, InvalidRequest `invalid_box_label`.
     """
@@ -87,6 +87,7 @@ def _insert(leak: ReconciliationEvent, conversation_id: UUID, label: str) -> Box
                 state=BoxState.PROVISIONING,  # the next look sees what it really is
                 setup_status=SetupStatus.DONE,
                 created_at=database_now(),
+                estimated_burn_rate_microusd=box_api().estimated_burn_rate_per_box_hour_microusd,
             )
     except IntegrityError:
         raise LeakHandled(detail="The box has a row by now.") from None

@@ -34,22 +34,37 @@ ENDS_THE_REQUEST = frozenset({ProviderCode.BILLING_REQUIRED, ProviderCode.RATE_L
 """Refusals of the provider after which the rest of the same request is not asked for either."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A queued item, as far as deciding who is next needs it."""
+
+    item_id: UUID
+    tenant: Tenant
+    budgeted: bool
+
+
 @dataclass
 class _Blocked:
-    """What one promotion has found to be full, so that it does not ask again for each item."""
+    """What one promotion has found to be full, so that it does not ask again for each item.
 
-    conversations: set[UUID] = field(default_factory=set)
+    A conversation is full for requests with and for those without a budget at different numbers of boxes.
+    """
+
+    conversations: set[tuple[UUID, bool]] = field(default_factory=set)
     owners: set[UUID] = field(default_factory=set)
     everybody: bool = False
 
-    def covers(self, tenant: Tenant) -> bool:
-        return self.everybody or tenant.conversation_id in self.conversations or tenant.user_id in self.owners
+    def covers(self, waiting: _Waiting) -> bool:
+        tenant = waiting.tenant
+        of_conversation = (tenant.conversation_id, waiting.budgeted) in self.conversations
+        return self.everybody or of_conversation or tenant.user_id in self.owners
 
-    def note(self, tenant: Tenant, code: str) -> None:
+    def note(self, waiting: _Waiting, code: str) -> None:
+        tenant = waiting.tenant
         if code in CONCERNS_EVERYBODY:
             self.everybody = True
         if code in CONCERNS_CONVERSATION:
-            self.conversations.add(tenant.conversation_id)
+            self.conversations.add((tenant.conversation_id, waiting.budgeted))
         if code in CONCERNS_OWNER and tenant.user_id is not None:
             self.owners.add(tenant.user_id)
 
@@ -57,25 +72,26 @@ class _Blocked:
 def promote_queued() -> int:
     """Admit queued items of all conversations while there are places; returns how many were admitted.
 
-    Owners take turns, each with its oldest item; one that is full holds up nobody else. An item keeps its place in the
-    queue however often it is tried. One transaction an item, and one bad item costs only itself.
+    Owners take turns, each with its oldest item: the one whose last admission is longest ago is next. One that is full holds
+    up nobody else. An item keeps its place in the queue however often it is tried. One transaction an item, and one bad
+    item costs only itself.
     """
     blocked, promoted = _Blocked(), 0
-    for item_id, tenant in _queue():
+    for waiting in _queue():
         if blocked.everybody:
             break
-        if blocked.covers(tenant):
+        if blocked.covers(waiting):
             continue
         try:
-            code = _promote(item_id, tenant)
+            code = _promote(waiting.item_id, waiting.tenant)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
-            log.exception("promotion_failed", item=str(item_id))
+            log.exception("promotion_failed", item=str(waiting.item_id))
             continue
         promoted += code is None
         if code is not None:
-            blocked.note(tenant, code)
+            blocked.note(waiting, code)
     return promoted
 
 
@@ -100,21 +116,34 @@ def put_back(box_pk: UUID, refused: Refused) -> bool:
     return True
 
 
-def _queue() -> list[tuple[UUID, Tenant]]:
-    """Everything that waits and may be tried now: each owner's oldest, then each owner's second, and so on."""
+def _queue() -> list[_Waiting]:
+    """Everything that waits and may be tried now: each owner's oldest, then each owner's second, and so on.
+
+    Places become free one at a time, so among the owners it is the turn of whoever waits longest since an item of theirs was
+    admitted.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_QUEUE)
-        return [(row[0], Tenant(row[1], row[2])) for row in cursor.fetchall()]
+        return [_Waiting(row[0], Tenant(row[1], row[2]), row[3]) for row in cursor.fetchall()]
 
 
 _QUEUE = """
-    select item.id, item.conversation_id, visitor.user_id
-    from box_fanout_items item
-    join conversations conversation on conversation.id = item.conversation_id
-    join visitors visitor on visitor.id = conversation.visitor_id
-    where item.state = 'queued' and conversation.deleted_at is null
-      and (item.next_attempt_at is null or item.next_attempt_at <= clock_timestamp())
-    order by row_number() over (partition by visitor.id order by item.queue_sequence), item.queue_sequence
+    with waiting as materialized (
+        select item.id, item.queue_sequence, item.conversation_id, visitor.id as owner, visitor.user_id, request.budgeted,
+               row_number() over (partition by visitor.id order by item.queue_sequence) as turn
+        from box_fanout_items item
+        join box_fanout_requests request on request.id = item.request_id
+        join conversations conversation on conversation.id = item.conversation_id
+        join visitors visitor on visitor.id = conversation.visitor_id
+        where item.state = 'queued' and conversation.deleted_at is null
+          and (item.next_attempt_at is null or item.next_attempt_at <= clock_timestamp())),
+    served as (
+        select conversation.visitor_id as owner, max(item.admitted_at) as at
+        from conversations conversation join box_fanout_items item on item.conversation_id = conversation.id
+        where conversation.visitor_id in (select owner from waiting) group by conversation.visitor_id)
+    select waiting.id, waiting.conversation_id, waiting.user_id, waiting.budgeted
+    from waiting left join served using (owner)
+    order by waiting.turn, served.at nulls first, waiting.queue_sequence
 """
 
 

@@ -1,7 +1,8 @@
 """A provider that suddenly shows almost none of our boxes is more likely wrong than they are gone.
 
-Where a complete listing lacks more than five and more than half of the live rows, none of them is written off in that
-pass, whatever each box's own answer was; staff are told, and the next pass decides. One missing box is written off at once.
+Where a complete listing lacks more than five and more than half of the live rows, or as many are said to be gone when asked
+about one by one, none of them is written off in that pass; staff are told, and the next pass decides. One missing box is
+written off at once.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ class Absence:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the listing is doubted before any of these is written off."""
-        return self.written_off > 0 and is_mass_absence(self.absent, self.live)
+        """Whether the provider is doubted before any of these is written off.
+
+        Its list and its answers about single boxes may be wrong apart from each other.
+        """
+        return self.written_off > 0 and is_mass_absence(max(self.absent, self.written_off), self.live)
 
 
 def is_mass_absence(missing: int, live: int) -> bool:
@@ -64,8 +68,8 @@ def guard(decisions: Sequence[Decision], listed: Collection[str], marker: str) -
             "surface": "controller",
             "origin": "reconciler",
             "code": "mass_absence",
-            "summary": f"the provider's list lacks {found.absent} of {found.live} live boxes;"
-            " none is written off in this pass",
+            "summary": f"the provider's list lacks {found.absent} of {found.live} live boxes, and {found.written_off} are"
+            " said to be gone; none is written off in this pass",
         }
     )
     return held_back(decisions)

@@ -76,7 +76,7 @@ def grouped(boxes: QuerySet[Box], grouping: Grouping, *, limit: int | None = Non
     }
     order = ["-key"] if grouping is Grouping.DAY else ["-cost", "key"]
     rows = boxes.order_by().values(**choices[grouping]).annotate(**_SUMS).order_by(*order)
-    return [_group(dict(row)) for row in rows]
+    return [_group(dict(row)) for row in rows[:limit]]
 
 
 def _group(row: dict[str, Any]) -> Group:

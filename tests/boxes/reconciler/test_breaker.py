@@ -112,6 +112,19 @@ def test_rows_that_could_not_be_asked_about_write_nothing_off(
 
 
 @pytest.mark.django_db
+def test_answers_that_write_off_what_the_list_shows_are_doubted_as_well(
+    pair: Pair, incidents: list[dict[str, Any]], provider: FakeProvider
+) -> None:
+    boxes = [pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"}) for digit in "23456789"]
+    provider.next("GET /boxes/{id}", times=8, status=404, html=True)
+
+    assert reconcile().ended == 0
+    assert "8 are said to be gone" in incidents[0]["summary"]
+    assert reconcile().observed == 8
+    assert all(again(box).stopped_at is None for box in boxes)
+
+
+@pytest.mark.django_db
 def test_one_missing_box_is_written_off_at_once(
     make_row: Pair, provider: FakeProvider, incidents: list[dict[str, Any]]
 ) -> None:

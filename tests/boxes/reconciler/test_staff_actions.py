@@ -11,7 +11,7 @@ from django.db import connection
 
 from base.clock import database_now
 from base.sql import ClockTimestamp
-from boxes import leaks
+from boxes import budgets, leaks
 from boxes.errors import BoxNotFound, InvalidRequest, LabelTaken, LeakBusy, LeakHandled, ProviderError
 from boxes.models import Box, ReconciliationEvent
 from boxes.reconciler import reconcile
@@ -97,6 +97,16 @@ def test_an_adopted_box_lives_on_as_any_other(
         None,
     )
     assert (theirs.name, theirs.ttl_seconds) == (provider_ownership_marker(), 3600)
+
+
+def test_an_adopted_box_counts_with_the_estimate_in_force(
+    leak: ReconciliationEvent, conversation: Conversation, staff: Any, owner: Any
+) -> None:
+    leaks.adopt_leak(leak, conversation.id, by=staff)
+    Box.objects.update(created_at=database_now() - timedelta(hours=2))
+
+    assert Box.objects.get().estimated_burn_rate_microusd == 100_000
+    assert budgets.spent_this_month(owner.pk) >= 200_000
 
 
 def test_an_adopted_box_is_stopped_when_its_time_is_up(

@@ -61,6 +61,12 @@ def settled(where: Conversation, label: str, *, cost: int | None, lifetime: int,
 OWNERS = {"lifetime_seconds": 100, "settled_cost_microusd": 120, "boxes": 4, "unsettled_boxes": 2}
 
 
+def test_no_more_groups_are_read_than_are_asked_for(ledger: dict[str, Conversation]) -> None:
+    costliest = usage.grouped(Box.objects.all(), usage.Grouping.BOX, limit=2)
+
+    assert {group.label for group in costliest} == {"e", "f"}
+
+
 def test_totals_of_a_conversation_and_of_an_owner(ledger: dict[str, Conversation], owner: Any) -> None:
     assert usage.for_conversation(ledger["owner"].id) == OWNERS
     assert usage.for_owner(owner.id) == OWNERS

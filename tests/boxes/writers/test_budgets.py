@@ -51,6 +51,18 @@ def test_what_was_settled_this_month_counts(owner: User, spend: Callable[..., Bo
     assert budgets.spent_this_month(owner.pk) == 1234
 
 
+def test_figures_of_the_provider_that_no_column_holds_together_are_summed_all_the_same(
+    owner: User, conversation: Conversation, spend: Callable[..., Box], box_api: Callable[..., None]
+) -> None:
+    box_api(budget_per_owner_month_microusd=1)
+    spend(2**63 - 1)
+    spend(2**63 - 1)
+
+    assert budgets.spent_this_month(owner.pk) == budgets.spent_this_month(None) == 2**64 - 2
+    with pytest.raises(BudgetReached, match="18,446,744,073,709"):
+        services.create_box(conversation.id)
+
+
 def test_what_stopped_in_an_earlier_month_does_not(owner: User, spend: Callable[..., Box]) -> None:
     first_of_month = database_now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     spend(1000, stopped_at=first_of_month - timedelta(microseconds=1))

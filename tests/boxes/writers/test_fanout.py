@@ -243,6 +243,35 @@ def test_owners_take_turns(box_api: Callable[..., None], db: None) -> None:
     assert [states(request).count("admitted") for request in (greedy, modest, late)] == [2, 1, 1]
 
 
+def test_places_that_become_free_one_by_one_go_to_the_owners_in_turn(
+    conversation: Conversation, other_conversation: Conversation, box_api: Callable[..., None]
+) -> None:
+    box_api(maximum_active_boxes_global=1)
+    greedy, modest = admit(conversation, 3), admit(other_conversation, 2)
+
+    turns = [next_to_have_the_place() for _ in range(4)]
+
+    assert turns == [modest.conversation_id, greedy.conversation_id] * 2
+
+
+def next_to_have_the_place() -> Any:
+    """Whose turn it is when the one place of the installation becomes free."""
+    Box.objects.filter(stopped_at=None).update(stopped_at=database_now())
+    fanout.promote_queued()
+    return Box.objects.get(stopped_at=None).conversation_id
+
+
+def test_what_waits_without_a_budget_does_not_hold_up_what_waits_with_one(
+    conversation: Conversation, box_api: Callable[..., None]
+) -> None:
+    box_api(default_maximum_active_boxes=1, maximum_active_boxes_global=1)
+    plain, budgeted = admit(conversation, 2), admit(conversation, 1, budgeted=True)
+    box_api(maximum_active_boxes_global=20)
+
+    assert fanout.promote_queued() == 1
+    assert (states(plain), states(budgeted)) == (["admitted", "queued"], ["admitted"])
+
+
 def test_an_item_keeps_its_place_however_often_it_is_tried(
     conversation: Conversation, box_api: Callable[..., None]
 ) -> None:

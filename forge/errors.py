@@ -151,12 +151,6 @@ class BoxNotOwned(AssignmentError):
     code = "box_not_owned"
 
 
-class MachineOffline(AssignmentError):
-    """The computer is not connected."""
-
-    code = "machine_offline"
-
-
 class InvalidCredential(AssignmentError):
     """The credential is not valid."""
 
@@ -188,6 +182,5 @@ STATUS_BY_CODE: Mapping[str, int] = {
     AssignmentNotFound.code: 404,
     AssignmentNotLive.code: 409,
     BoxNotOwned.code: 404,
-    MachineOffline.code: 409,
     InvalidCredential.code: 401,
 }

@@ -28,7 +28,6 @@ from forge.errors import (
     InvalidPrincipal,
     InvalidTarget,
     IssueNotFound,
-    MachineOffline,
     ProtectedBranch,
     RepositoryNotFound,
     RepositoryNotWritable,
@@ -39,6 +38,7 @@ from forge.states import WRITERS, TargetKind, Visibility
 from runs.services.admission import check_command
 from work import limits as work_limits
 from work.errors import MachineNotFound, MachineRevoked
+from work.machines.errors import MachineOffline
 from work.machines.presence import is_online
 from work.models import Machine
 from work.states import MachineStatus

@@ -20,7 +20,7 @@ from runs import services as runs
 from runs.models import Run
 from work import services as jobs
 from work.limits import AGENT_ID_BYTES, GOAL_BYTES, LONGEST_DELEGATION_MS, PROMPT_BYTES, REPORT_BYTES
-from work.models import Job
+from work.models import Job, Machine
 from work.states import JobKind
 
 log = structlog.get_logger(__name__)
@@ -109,6 +109,8 @@ def _start_on_box(assignment: Assignment) -> Assignment:
 def _start_on_computer(assignment: Assignment) -> Assignment:
     """The job and the mark in one transaction: there is no attempt at work without its job, and never a second job."""
     with transaction.atomic():
+        # The machine first, as whoever revokes it does: two who wait for each other would both lose.
+        Machine.objects.select_for_update(no_key=True).filter(assignments=assignment.pk).first()
         row = Assignment.objects.select_for_update(of=("self",)).get(pk=assignment.pk)
         if row.is_terminal:
             raise AssignmentFinished

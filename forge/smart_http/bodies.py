@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 PIECE = 64 * 1024
 GZIP = 16 + zlib.MAX_WBITS
@@ -18,6 +23,10 @@ class BodyBroken(Exception):
     """The client went away in the middle, or sent what cannot be unpacked."""
 
 
+class BodyTooSlow(Exception):
+    """The client takes longer to send than it may."""
+
+
 class EncodingUnknown(Exception):
     """The body is packed in a way that is not understood."""
 
@@ -29,6 +38,7 @@ class RequestBody:
         """Raises BodyTooLarge if the request says that it is, and EncodingUnknown."""
         self._limit = limit
         self._wire = _Wire(environ, limit)
+        self._socket: socket.socket | None = environ.get("gunicorn.socket")
         encoding = environ.get("HTTP_CONTENT_ENCODING", "").strip().lower()
         if encoding not in {"", "identity", "gzip", "x-gzip"}:
             raise EncodingUnknown
@@ -52,12 +62,40 @@ class RequestBody:
         taken, self._held = self._held[:count], self._held[count:]
         return taken
 
+    def stop(self) -> None:
+        """Take no more of it: whoever waits for a client that sends nothing waits no longer. It can still be answered."""
+        wire = self._socket
+        if wire is not None:
+            with suppress(OSError):
+                wire.shutdown(socket.SHUT_RD)
+
     def _next(self) -> bytes:
         piece = self._source()
         self.received += len(piece)
         if self.received > self._limit:
             raise BodyTooLarge
         return piece
+
+
+def within(seconds: float, body: RequestBody, read: Callable[[], T]) -> T:
+    """What `read`, which reads the body, returns or raises. Raises BodyTooSlow if that takes longer than `seconds`."""
+    outcome: list[T] = []
+    errors: list[Exception] = []
+
+    def carried_out() -> None:
+        try:
+            outcome.append(read())
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=carried_out, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise BodyTooSlow
+    if errors:
+        raise errors[0]
+    return outcome[0]
 
 
 class _Wire:

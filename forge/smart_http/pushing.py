@@ -22,7 +22,7 @@ from forge.names import ref_of
 from forge.smart_http import ref_list
 from forge.smart_http.access import Caller, Kind
 from forge.smart_http.backend import BadAnswer, Call, Timeout
-from forge.smart_http.bodies import RequestBody
+from forge.smart_http.bodies import RequestBody, within
 from forge.smart_http.callers import Presented
 from forge.smart_http.exchange import Exchange
 from forge.smart_http.ref_list import RefList, RefUpdate
@@ -37,16 +37,14 @@ MOVED = declare("forge.moved", "the refs of a push have moved; there is no recei
 def answer(
     repository: Repository, call: Call, body: RequestBody, shown: Presented, who: Caller
 ) -> HttpResponseBase:
-    """Take one push. Raises BadRefList, BodyTooLarge and BodyBroken; no ref has moved then."""
-    started = time.monotonic()
-    listed = ref_list.read(body.exactly)
+    """Take one push. Raises BadRefList, BodyTooLarge, BodyTooSlow and BodyBroken; no ref has moved then."""
+    connections.release()  # an upload may take an hour
+    started, seconds = time.monotonic(), forge_settings().push_seconds
+    listed = within(seconds, body, lambda: ref_list.read(body.exactly))
     if text := _beside_its_branch(who, listed):
         return _text(403, text)
-    connections.release()  # an upload may take an hour
     push = _Push(repository, shown, who, started)
-    with Exchange(
-        repository, call, _with_list(listed, body), seconds=forge_settings().push_seconds
-    ) as exchange:
+    with Exchange(repository, call, _with_list(listed, body), seconds=seconds) as exchange:
         try:
             updates = exchange.until_asked()
             if updates is not None:
@@ -55,6 +53,7 @@ def answer(
             return exchange.response()
         except (Timeout, BadAnswer):
             log.warning("push_did_not_end", repository=str(repository.pk))
+            body.stop()
             return _text(503, "git did not take the push")
 
 

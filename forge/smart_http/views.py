@@ -13,7 +13,7 @@ from forge.selectors import find_repository
 from forge.smart_http import fetching, pushing
 from forge.smart_http.access import Answer, Caller, decide
 from forge.smart_http.backend import Call
-from forge.smart_http.bodies import BodyBroken, BodyTooLarge, EncodingUnknown, RequestBody
+from forge.smart_http.bodies import BodyBroken, BodyTooLarge, BodyTooSlow, EncodingUnknown, RequestBody
 from forge.smart_http.callers import Presented, WrongCredential, caller, presented
 from forge.smart_http.ref_list import BadRefList
 from forge.states import Operation
@@ -48,6 +48,8 @@ def git(request: HttpRequest, owner: str, name: str, rest: str) -> HttpResponseB
         return _uncached(_answer(request, repository, call, shown, who))
     except BodyTooLarge:
         return _text(413, "the body is larger than it may be")
+    except BodyTooSlow:
+        return _text(408, "the body took longer than it may")
     except BodyBroken:
         return _text(400, "the body is not what it should be")
     except BadRefList as error:
@@ -84,7 +86,11 @@ def _answer(
     body = RequestBody(request.META, forge_settings().push_bytes)
     if call.service == UPLOAD:
         return fetching.answer(repository, call, body)
-    return pushing.answer(repository, call, body, shown, who)
+    try:
+        return pushing.answer(repository, call, body, shown, who)
+    except BodyTooSlow:
+        body.stop()
+        raise
 
 
 def _refused(verdict: Answer, text: str = "") -> HttpResponse:

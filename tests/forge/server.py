@@ -65,7 +65,7 @@ class WebServer:
     def stop(self) -> None:
         if self.process is None:
             return
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGQUIT)  # at once: nobody is served any more
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:

@@ -241,7 +241,7 @@ def test_it_uses_a_database_and_a_provider_of_ones_own(clone: Clone, once: tuple
             "BOX_API_KEY": provider.key,
         }
         good = clone.starts("--once", env=own)
-        assert good.ends() == 0, good.said()
+        assert good.ends(START_SECONDS) == 0, good.said()
         assert not re.search("postgres |provider .*started", good.said())
 
         refused = clone.starts("--once", env=own | {"BOX_API_KEY": "another"})

@@ -15,6 +15,8 @@ from typing import Any
 ACCEPTED, OPENED, PROMPTED, ENDED = "accepted", "opened", "prompted", "ended"
 FRAME_BYTES = 60_000
 """Of the 65,536 that the server takes."""
+SHORT_CHARACTERS = 200
+"""Texts of this length are not cut: they are names, not prose."""
 
 _TABLES = """
     create table if not exists facts (name text primary key, value integer not null);
@@ -210,7 +212,7 @@ def bounded(body: dict[str, Any]) -> dict[str, Any]:
         name = max(
             (key for key in body if isinstance(body[key], str)), key=lambda key: len(body[key]), default=None
         )
-        if name is None or len(body[name]) < 2:
+        if name is None or len(body[name]) <= SHORT_CHARACTERS:
             return {key: value for key, value in body.items() if not isinstance(value, list | dict)}
         body[name] = body[name][: len(body[name]) // 2]
     return body

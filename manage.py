@@ -11,10 +11,14 @@ from django.db import OperationalError
 from base.embedded_postgres import explain
 from base.errors import CodedError
 
+ROLES = {"run_worker": "worker", "qcluster": "scheduler"}  # which process of the installation a command is
+
 
 def main(arguments: list[str]) -> int:
     """Run a command. What an operator can mend is one sentence, not a trace."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
+    if len(arguments) > 1 and arguments[1] in ROLES:
+        os.environ.setdefault("PROCESS_ROLE", ROLES[arguments[1]])
     try:
         execute_from_command_line(arguments)
     except OperationalError as error:

@@ -25,6 +25,8 @@ import psycopg
 import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
 
+from base import measures
+
 log = structlog.get_logger(__name__)
 LONGEST_SLEEP_SECONDS = 1.0  # covers every lost wake
 SETTLE_PAUSE_SECONDS = 0.003  # after a wake: lets outcomes gather, so that they are settled in one batch
@@ -111,9 +113,9 @@ def run_once(drivers: Sequence[Driver], holder: Holder | None = None, *, limit: 
     counts = Counts()
     for driver in drivers:
         tasks = driver.claim(holder, limit)
-        counts.claimed += len(tasks)
         if not tasks:
             continue
+        _count_claimed(driver, tasks, counts)
         with ThreadPoolExecutor(min(driver.slots, len(tasks)), thread_name_prefix=driver.name) as pool:
             outcomes = list(pool.map(lambda task, driver=driver: perform(driver, task), tasks))
         settle(driver, holder, outcomes, counts)
@@ -142,11 +144,18 @@ def settle(driver: Driver, holder: Holder, outcomes: Sequence[Outcome], counts: 
         if len(outcomes) == 1:
             log.exception("settle_failed", driver=driver.name, task=str(outcomes[0].task)[:200])
             counts.failed += 1
+            measures.TASKS.labels(driver.name, "failed").inc()
             return
         for outcome in outcomes:
             settle(driver, holder, [outcome], counts)
         return
     counts.settled += len(outcomes)
+    measures.TASKS.labels(driver.name, "settled").inc(len(outcomes))
+
+
+def _count_claimed(driver: Driver, tasks: Sequence[Any], counts: Counts) -> None:
+    counts.claimed += len(tasks)
+    measures.TASKS.labels(driver.name, "claimed").inc(len(tasks))
 
 
 class Pump:
@@ -216,11 +225,13 @@ class Pump:
             if room <= 0:
                 continue
             tasks = driver.claim(self.holder, room)
+            if not tasks:
+                continue
             self._in_flight[driver.name] += len(tasks)
-            self.counts.claimed += len(tasks)
+            _count_claimed(driver, tasks, self.counts)
             for task in tasks:
                 self._pools[driver.name].submit(self._perform, driver, task)
-            started = started or bool(tasks)
+            started = True
         return started
 
     def _perform(self, driver: Driver, task: Any) -> None:

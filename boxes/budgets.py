@@ -84,22 +84,21 @@ def spent_this_month(user_id: UUID | None) -> int:
     """Micro-US-dollars spent in this calendar month (UTC) by the user, or by everybody (None)."""
     with connection.cursor() as cursor:
         if user_id is None:
-            cursor.execute(f"select {_SPENT} from conversation_boxes box where {_THIS_MONTH}")  # noqa: S608 - constants
+            cursor.execute(f"select {SPENT} from conversation_boxes box where {THIS_MONTH}")  # noqa: S608 - constants
         else:
-            cursor.execute(
-                f"select {_SPENT} {_OWNED} where {_THIS_MONTH} and visitor.user_id = %s", [user_id]
-            )
+            cursor.execute(f"select {SPENT} {_OWNED} where {THIS_MONTH} and visitor.user_id = %s", [user_id])
         row = cursor.fetchone()
     assert row is not None
     return int(row[0])
 
 
-_SPENT = """coalesce(sum(coalesce(box.settled_cost_microusd, floor(box.estimated_burn_rate_microusd / 3600.0 * greatest(0,
+SPENT = """coalesce(sum(coalesce(box.settled_cost_microusd, floor(box.estimated_burn_rate_microusd / 3600.0 * greatest(0,
     extract(epoch from coalesce(box.stopped_at, clock_timestamp()) - box.created_at))))), 0)"""
 _OWNED = """from conversation_boxes box join conversations conversation on conversation.id = box.conversation_id
     join visitors visitor on visitor.id = conversation.visitor_id"""
-_THIS_MONTH = """box.box_id is not null and (box.stopped_at is null
-    or box.stopped_at >= date_trunc('month', clock_timestamp() at time zone 'UTC') at time zone 'UTC')"""
+# The statement's time, not the clock's: only what stays the same within a statement can be looked up in an index.
+THIS_MONTH = """box.box_id is not null and (box.stopped_at is null
+    or box.stopped_at >= date_trunc('month', statement_timestamp() at time zone 'UTC') at time zone 'UTC')"""
 
 
 def report(spending: Spending) -> bool:
@@ -180,7 +179,7 @@ def _spent_by_owner() -> list[tuple[UUID, int]]:
     """Of the owners of something running: nothing can pass another's budget."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"select visitor.user_id, {_SPENT} {_OWNED} where {_THIS_MONTH} and visitor.user_id is not null"
+            f"select visitor.user_id, {SPENT} {_OWNED} where {THIS_MONTH} and visitor.user_id is not null"
             " group by visitor.user_id having count(*) filter (where box.stopped_at is null) > 0"
         )
         return [(row[0], int(row[1])) for row in cursor.fetchall()]

@@ -8,3 +8,8 @@ from django.apps import AppConfig
 class SiteConfig(AppConfig):
     name = "openagents_site"
     verbose_name = "OpenAgents Boxes"
+
+    def ready(self) -> None:
+        from openagents_site.metrics.counters import register_listeners
+
+        register_listeners()

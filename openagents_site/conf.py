@@ -36,3 +36,13 @@ class Site:
     log_level: str = setting(
         "INFO", "LOG_LEVEL", "Least severe log line.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
+    metrics_dir: str = setting(
+        "",
+        "METRICS_DIR",
+        "Folder where the processes of one machine keep their counters. Empty: `metrics` in the state folder.",
+    )
+    metrics_to_loopback: bool = setting(
+        True,
+        "METRICS_TO_LOOPBACK",
+        "Whether /metrics is shown without a token to requests from the machine itself that no proxy forwarded.",
+    )

@@ -23,6 +23,7 @@ from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.log_config import logging_settings
+from openagents_site.metrics.folder import count_in
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
 
@@ -42,6 +43,7 @@ PUBLIC_BASE_URL = _site.public_base_url.rstrip("/")
 _public = urlsplit(PUBLIC_BASE_URL)
 if _public.scheme not in {"http", "https"} or not _public.hostname:
     raise ImproperlyConfigured("PUBLIC_BASE_URL must be an http or https address with a host")
+METRICS_TO_LOOPBACK = _site.metrics_to_loopback
 _TLS = _public.scheme == "https"
 
 if _site.secret_key:
@@ -50,6 +52,7 @@ elif EMBEDDED:
     SECRET_KEY = state_root.private_secret("secret_key")
 else:
     raise ImproperlyConfigured("SECRET_KEY must be set when DATABASE_URL is set")
+count_in(Path(_site.metrics_dir) if _site.metrics_dir else STATE_ROOT / "metrics", PROCESS_ROLE)
 
 ALLOWED_HOSTS = list(_site.allowed_hosts) or [
     _public.hostname,
@@ -96,6 +99,7 @@ INSTALLED_APPS = [
     "openagents_site",
 ]
 MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
@@ -106,6 +110,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "openagents_site.middleware.HistoryMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 ROOT_URLCONF = "openagents_site.urls"
 WSGI_APPLICATION = "openagents_site.wsgi.application"

@@ -10,12 +10,14 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from boxes.api.webhooks import provider_webhook
 from forge.smart_http.urls import urlpatterns as git_addresses
 from openagents_site.health import healthz, readyz
+from openagents_site.metrics.page import metrics
 from work.machines.pages import pair
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("healthz", healthz),
     path("readyz", readyz),
+    path("metrics", metrics),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
     path("api/v1/", include("openagents_site.api.urls")),

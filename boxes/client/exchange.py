@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from base import connections, http
+from base import connections, http, measures
 from base.backoff import http_date, retry_after_seconds
 from boxes.client.bodies import json_object
 from boxes.client.classification import REPEATED_STATUSES, Answer
@@ -82,15 +82,24 @@ class Exchange:
         if self._gate is not None:
             self._gate.check(call.door)
         connections.release_to_pool()  # a slow provider must not use up the connections of a web process
-        try:
-            reply = self._request(call)
-        except http.BodyTooLarge as error:
-            raise self._failed(call, ProviderCode.RESPONSE_INVALID, error) from error
-        except http.CallFailed as error:
-            raise self._failed(call, ProviderCode.UNREACHABLE, error) from error
+        reply = self._whole_reply(call)
         answer = _read(reply)
         self._note(call, answer, reply.elapsed_ms)
         return answer
+
+    def _whole_reply(self, call: Call) -> http.Reply:
+        started = time.perf_counter()
+        try:
+            reply = self._request(call)
+        except http.CallFailed as error:
+            too_large = isinstance(error, http.BodyTooLarge)
+            outcome = "too_large" if too_large else "unreachable"
+            measures.provider_call(call.name, outcome, time.perf_counter() - started)
+            code = ProviderCode.RESPONSE_INVALID if too_large else ProviderCode.UNREACHABLE
+            raise self._failed(call, code, error) from error
+        outcome = measures.status_outcome(reply.status)
+        measures.provider_call(call.name, outcome, time.perf_counter() - started)
+        return reply
 
     def _request(self, call: Call) -> http.Reply:
         headers = {

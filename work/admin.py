@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from base.admin import ReadOnlyAdmin
-from work.models import Incident, Job, JobStep, Machine, MachinePairing
+from work.machines.staff import MachineAdmin, MachinePairingAdmin
+from work.models import Incident, Job, JobStep
 from work.services import cancel_job
 
 
@@ -65,24 +66,6 @@ class JobStepAdmin(ReadOnlyAdmin):
     search_fields = ("work_job__id", "provider_call_id")
 
 
-@admin.register(Machine)
-class MachineAdmin(ReadOnlyAdmin):
-    list_display = ("name", "user", "tier", "platform", "status", "last_seen_at", "token_expires_at")
-    list_filter = ("status", "tier")
-    list_select_related = ("user",)
-    search_fields = ("id", "name", "user__username")
-    exclude = ("token_digest", "last_probe")
-
-
-@admin.register(MachinePairing)
-class MachinePairingAdmin(ReadOnlyAdmin):
-    list_display = ("name", "tier", "status", "machine", "created_at", "expires_at")
-    list_filter = ("status", "tier")
-    list_select_related = ("machine",)
-    search_fields = ("id", "name")
-    exclude = ("code_digest", "poll_secret_digest", "sealed_token")
-
-
 @admin.register(Incident)
 class IncidentAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "severity", "code", "surface", "origin", "summary", "owner_user", "status")
@@ -90,3 +73,6 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_select_related = ("owner_user",)
     search_fields = ("id", "code", "correlation_ref", "owner_user__username")
     date_hierarchy = "created_at"
+
+
+__all__ = ["IncidentAdmin", "JobAdmin", "JobStepAdmin", "MachineAdmin", "MachinePairingAdmin"]

@@ -13,7 +13,7 @@ from base.pump import Holder
 from work import services
 from work.conf import work_settings
 from work.deep_work.keeper import Keeper
-from work.deep_work.ledger import InThisThread
+from work.deep_work.ledger import Clerks, InThisThread, Ledger
 from work.deep_work.loop import DeepWork, captured
 from work.deep_work.stop import Stop
 from work.errors import JobFenced, JobTerminal, NotDriven
@@ -49,8 +49,8 @@ def drive(
         job = _claimed(job_id, holder or Holder(), registry, take_over=take_over)
         if job is None:
             break
-        with _kept(job, holder or Holder(), stop):
-            DeepWork(job, ledger=InThisThread(), stop=stop, client=client, registry=registry).run()
+        with _in_hand(job, holder or Holder(), stop) as ledger:
+            DeepWork(job, ledger=ledger, stop=stop, client=client, registry=registry).run()
         if _is_over(job, stop):
             break
     return services.get_job(job_id)
@@ -78,14 +78,17 @@ def _is_over(job: Job, stop: Stop) -> bool:
 
 
 @contextmanager
-def _kept(job: Job, holder: Holder, stop: Stop) -> Iterator[None]:
-    """Keep the job while it is driven. Inside a transaction of the caller's nobody else sees the claim, nor could."""
+def _in_hand(job: Job, holder: Holder, stop: Stop) -> Iterator[Ledger]:
+    """Keep the job while it is driven, and how the database is used for it. Inside a transaction of the caller's nobody else
+    sees the claim, nor could: there is this thread's connection only."""
     if connection.in_atomic_block:
-        yield
+        yield InThisThread()
         return
-    keeper = Keeper(holder.lease_seconds)
+    connections.release()
+    keeper, clerk = Keeper(holder.lease_seconds), Clerks(1)
     keeper.add(job.pk, job.generation, stop)
     try:
-        yield
+        yield clerk
     finally:
         keeper.close()
+        clerk.close()

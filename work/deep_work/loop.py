@@ -37,7 +37,7 @@ from work.models import Job
 from work.prices import cost_microusd, price_of
 from work.services import Captured
 from work.states import JobStatus, StepStatus
-from work.tools import Invocation, Registry, Tool
+from work.tools import Registry, Tool
 
 log = structlog.get_logger(__name__)
 
@@ -139,14 +139,15 @@ class DeepWork:
         return Left.RELEASED if given == "ok" else Left.LOST
 
     def _end(self, end: End) -> Left:
-        self._ledger(
-            lambda: services.finish_job(
-                self._id,
-                end.status,
-                error_code=end.code,
-                final_text=end.final_text,
-                generation=self._generation,
-            )
+        return self._ledger(lambda: self._finish(end))
+
+    def _finish(self, end: End) -> Left:
+        services.finish_job(
+            self._id,
+            end.status,
+            error_code=end.code,
+            final_text=end.final_text,
+            generation=self._generation,
         )
         return Left.ENDED
 
@@ -178,15 +179,14 @@ class DeepWork:
         except ProtocolViolation as violation:
             self._ledger(writer.flush)
             return self._end(End(JobStatus.FAILED, violation.code))
-        view = self._ledger(lambda: self._record(look, answer, writer))
-        return self._then(after_answer(view, answer, self._policy), answer)
+        return self._ledger(lambda: self._settle(look, answer, writer))
 
     def _answer(self, look: Look, ask: Ask, writer: TextWriter) -> Answer:
         request = ModelRequest(
             model=self._conf.model,
             instructions=INSTRUCTIONS,
             items=dialogue(look.view, most_bytes=self._conf.dialogue_bytes, limit_code=ask.limit_code),
-            offers=self._registry.offers(authority_of(look.job)) if ask.offers_tools else (),
+            offers=self._registry.offers(calling.authority_of(look.job)) if ask.offers_tools else (),
         )
         reader = AnswerReader()
         for event in events_of(lambda: self._client.stream(request), stop=self._stop, until=look.until):
@@ -201,15 +201,14 @@ class DeepWork:
             raise JobFenced
         self._ledger(writer.flush)
 
-    def _record(self, look: Look, answer: Answer, writer: TextWriter) -> JobView:
-        """Text and use of a whole answer, in one transaction; the job's numbers with them."""
-        usage = self._counted(answer)
+    def _settle(self, look: Look, answer: Answer, writer: TextWriter) -> Left | None:
+        """A whole answer with what it leads to, in one transaction: it counts once, or it is asked for again."""
+        is_first, usage = not look.view.steps, self._counted(answer)
         with transaction.atomic():
             writer.flush()
-            is_first = not look.view.steps
             if services.record_continuation(self._id, self._generation, usage, counted=not is_first) != "ok":
                 raise JobFenced
-        return self._look().view
+            return self._then(after_answer(self._look().view, answer, self._policy), answer)
 
     def _counted(self, answer: Answer) -> dict[str, Any]:
         price = price_of(self._conf.model, self._conf.model_prices)
@@ -219,26 +218,20 @@ class DeepWork:
     def _then(self, then: Then, answer: Answer) -> Left | None:
         match then:
             case End() as end:
-                return self._end(end)
+                return self._finish(end)
             case Commit(call, call_id):
-                self._ledger(
-                    lambda: services.request_job_step(
-                        self._id, self._generation, **self._as_step(call, call_id, answer)
-                    )
-                )
+                services.request_job_step(self._id, self._generation, **self._as_step(call, call_id, answer))
             case Refuse(call, call_id, status, code):
-                self._ledger(
-                    lambda: services.refuse_job_step(
-                        self._id,
-                        self._generation,
-                        executor_id=HOST,
-                        status=status,
-                        code=code,
-                        message=_MESSAGES.get(
-                            code, "The call was not carried out: a limit of this job is reached."
-                        ),
-                        **self._as_step(call, call_id, answer),
-                    )
+                services.refuse_job_step(
+                    self._id,
+                    self._generation,
+                    executor_id=HOST,
+                    status=status,
+                    code=code,
+                    message=_MESSAGES.get(
+                        code, "The call was not carried out: a limit of this job is reached."
+                    ),
+                    **self._as_step(call, call_id, answer),
                 )
         return None
 
@@ -268,7 +261,7 @@ class DeepWork:
 
     def _outcome_of(self, look: Look, step: StepView) -> dict[str, Any]:
         """Carry the call out, if it may be; what came of it. Raises Stopped, and TookTooLong for the job itself."""
-        arguments = calling.checked(step, self._registry, authority_of(look.job))
+        arguments = calling.checked(step, self._registry, calling.authority_of(look.job))
         tool = self._registry.get(step.tool_name)
         if tool is None or isinstance(arguments, calling.Problem):
             assert isinstance(arguments, calling.Problem), "a call of no tool is a problem"
@@ -292,7 +285,7 @@ class DeepWork:
         self, look: Look, tool: Tool, step: StepView, arguments: dict[str, Any], until: float
     ) -> Any:
         inner = Stop()
-        call = _invocation(look.job, step, arguments, inner)
+        call = calling.invocation(look.job, step, arguments, inner)
         return result_of(
             lambda: tool.execute(call),
             stop=self._stop,
@@ -306,24 +299,3 @@ class DeepWork:
         if self._stop.reason == StopReason.FENCED:
             raise JobFenced
         return self._release() if self._stop.reason == StopReason.LEAVING else None
-
-
-def authority_of(job: Job) -> frozenset[str] | None:
-    """The scopes that the job was given; None where whoever made it may do everything of its owner's."""
-    snapshot = job.authority_snapshot
-    return frozenset(map(str, snapshot.get("scopes", ()))) if isinstance(snapshot, dict) else None
-
-
-def _invocation(job: Job, step: StepView, arguments: dict[str, Any], stop: Stop) -> Invocation:
-    assert job.started_at is not None
-    return Invocation(
-        arguments=arguments,
-        call_id=step.call_id,
-        tool_name=step.tool_name,
-        job_id=job.pk,
-        conversation_id=job.conversation_id,
-        owner_visitor_id=job.owner_visitor_id,
-        owner_user_id=job.owner_visitor.user_id,
-        job_started_at=job.started_at,
-        stop=stop,
-    )

@@ -68,7 +68,7 @@ def finish_job(
         _tell(job)
         watching.wake_watchers(job_id)
         fault_point(FINISHING)
-    fault_point(FINISHED)
+    transaction.on_commit(lambda: fault_point(FINISHED))
     log.info("job_finished", job=str(job_id), status=status, code=code)
     return job
 

@@ -82,7 +82,7 @@ def request_job_step(
             requested_at=database_now(),
         )
         _note_progress(job, tool_call_count=job.tool_call_count + (1 if counted else 0))
-    fault_point(REQUESTED)
+    transaction.on_commit(lambda: fault_point(REQUESTED))
     return step
 
 
@@ -129,7 +129,7 @@ def start_job_step(job_id: UUID, generation: int, step_id: UUID) -> Literal["sta
         step.status, step.started_at = StepStatus.RUNNING, database_now()
         step.save(update_fields=["status", "started_at"])
         watching.wake_watchers(job_id)
-    fault_point(STARTED)
+    transaction.on_commit(lambda: fault_point(STARTED))
     return "started"
 
 
@@ -151,7 +151,7 @@ def complete_job_step(job_id: UUID, generation: int, step_id: UUID, outcome: Map
             return step
         _complete(step, parsed)
         _note_progress(job)
-    fault_point(COMPLETED)
+    transaction.on_commit(lambda: fault_point(COMPLETED))
     return step
 
 

@@ -580,34 +580,26 @@ def test_a_broken_object_is_not_taken(git, work, secret, repository):
     assert "refs/heads/bad" not in refs_of(repository)
 
 
+@pytest.mark.timeout(400)
 def test_200_megabytes_are_pushed_and_cloned_with_flat_memory(git, work, secret, repository, tmp_path):
+    as_it_is = ["-c", "core.bigFileThreshold=1m", "-c", "core.compression=0"]
     for number in range(4):
         with (work / f"blob-{number}").open("wb") as file:
             for _ in range(50):
                 file.write(os.urandom(2**20))
-    git.must("add", ".", cwd=work)
-    git.must(
-        "-c",
-        "core.bigFileThreshold=1m",
-        "-c",
-        "core.compression=0",
-        "commit",
-        "--quiet",
-        "-m",
-        "big",
-        cwd=work,
-    )
+    git.must(*as_it_is, "add", ".", cwd=work)
+    git.must("commit", "--quiet", "-m", "big", cwd=work)
     server, peak = git.server, [git.server.memory()]
     before, done = peak[0], threading.Event()
 
     def watch() -> None:
-        while not done.wait(0.02):
+        while not done.wait(0.2):
             peak.append(server.memory())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=work)
+        git.must(*as_it_is, "push", "--quiet", git.url(PATH, secret), "main", cwd=work)
         git.must("clone", "--quiet", git.url(PATH, secret), "copy")
     finally:
         done.set()

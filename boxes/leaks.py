@@ -12,8 +12,9 @@ from base.clock import database_now
 from base.sql import ClockTimestamp
 from boxes import admission, labels
 from boxes.client import client
+from boxes.client.dialect import checked_id
 from boxes.conf import box_api
-from boxes.errors import BoxNotFound, LeakBusy, LeakHandled, ProviderError
+from boxes.errors import BoxNotFound, LeakBusy, LeakHandled, ProviderCode, ProviderError, Refused
 from boxes.installation import provider_ownership_marker
 from boxes.models import Box, ReconciliationEvent
 from boxes.reconciler import leak_ledger
@@ -62,9 +63,11 @@ def adopt_leak(
 
     It takes a place whether or not one is free, since the box exists already, and counts with the estimate in force. Its life counts from now. It gets our name
     and our time at the provider; where that fails it is reported as a box under another name. Raises LeakHandled, LeakBusy
-    while a stop of it is under way, ConversationNotFound, LabelTaken, InvalidRequest `invalid_box_label`.
+    while a stop of it is under way, ConversationNotFound, LabelTaken, InvalidRequest `invalid_box_label`, Refused
+    `box_malformed_id` for a box that could never be asked about or stopped.
     """
     wanted = None if label is None else labels.checked_label(label)
+    _require_askable(leak)
     with transaction.atomic():
         admission.enter(conversation_id)
         _lock_open(leak)
@@ -75,6 +78,13 @@ def adopt_leak(
         _handle(leak, Resolution.ADOPTED, by)
     _make_ours(leak)
     return leak
+
+
+def _require_askable(leak: ReconciliationEvent) -> None:
+    box_id = leak_ledger.provider_id(leak)
+    checked_id(box_id)
+    if len(box_id) > leak_ledger.LONGEST_KEY:
+        raise Refused(ProviderCode.MALFORMED_ID, log_detail="an id that is too long")
 
 
 def _insert(leak: ReconciliationEvent, conversation_id: UUID, label: str) -> Box:

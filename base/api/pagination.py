@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -25,6 +26,13 @@ class NewestFirstPagination(CursorPagination):
     page_size = 50
     max_page_size = 200
     page_size_query_param = "page_size"
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
+        """The page that the cursor names. Raises InvalidCursor also for one that can be read and means no place in this list."""
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except (ValidationError, ValueError):
+            raise InvalidCursor from None
 
     def decode_cursor(self, request: Request) -> Any:
         given = request.query_params.get(self.cursor_query_param, "")

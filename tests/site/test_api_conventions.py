@@ -141,8 +141,11 @@ def test_pages_are_newest_first_and_never_repeat_or_skip(owner, api_of):
     assert seen == [f"message {n}" for n in reversed(range(7))]
 
 
-def test_a_cursor_that_is_not_ours_is_refused(owner, api_of):
-    assert error_of(api_of(owner).get(f"{API}/boxes?cursor=!!")) == "invalid_cursor"
+@pytest.mark.parametrize("cursor", ["!!", "cD0y", "cD1ub3doZXJl"])  # the last two say p=2 and p=nowhere
+def test_a_cursor_that_is_not_ours_is_refused(owner, api_of, cursor):
+    answer = api_of(owner).get(f"{API}/boxes?cursor={cursor}")
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_cursor")
 
 
 def test_the_page_size_has_a_ceiling(owner, api_of):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 from datetime import UTC, datetime
 from typing import Any, TextIO, cast
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import QuerySet
 
 from boxes import usage
@@ -96,11 +97,11 @@ def _day(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
-        raise CommandError(f"a day is written like 2026-01-31, not {text}") from None
+        raise argparse.ArgumentTypeError(f"a day is written like 2026-01-31, not {text}") from None
 
 
 def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise CommandError(f"a conversation has a UUID, not {text}") from None
+        raise argparse.ArgumentTypeError(f"a conversation has a UUID, not {text}") from None

@@ -18,6 +18,7 @@ from boxes.states import EventType
 
 REFUSED = 1
 NOT_FOUND = 3
+MOST_ROWS = 1_000_000
 FACTS = ("id", "provider_box_id", "owned", "details", "observed_at", "last_seen_at", "reopened_at",
          "stop_attempted_at", "handled_at", "resolution")  # fmt: skip
 HEADINGS = ("LEAK", "BOX", "WHOSE", "STATE", "FIRST SEEN", "LAST SEEN", "HANDLED")
@@ -65,7 +66,7 @@ class Command(BaseCommand):
     def _list(self, *, all: bool, limit: int, json: bool, **_: Any) -> None:
         found = ReconciliationEvent.objects.filter(event_type=EventType.LEAK)
         found = found if all else found.filter(handled_at=None)
-        rows = list(found[: max(0, limit)])
+        rows = list(found[: min(max(0, limit), MOST_ROWS)])
         if json:
             for leak in rows:
                 self.stdout.write(_json({name: getattr(leak, name) for name in FACTS}))

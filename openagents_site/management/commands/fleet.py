@@ -20,6 +20,7 @@ from openagents_site.fleet import FleetBox, fleet_boxes
 
 HEADINGS = ("LABEL", "BOX", "STATE", "AGE", "ENDS", "IDLE SINCE", "RUN", "LAST LINE")
 SHORTEST_PAUSE = 0.5
+MOST_BOXES = 1_000_000
 
 
 class Command(BaseCommand):
@@ -54,7 +55,7 @@ class Command(BaseCommand):
 
 def _shown(options: dict[str, Any]) -> Group:
     boxes = _chosen(options)
-    found = fleet_boxes(boxes, max(0, options["limit"]))
+    found = fleet_boxes(boxes, min(max(0, options["limit"]), MOST_BOXES))
     active = boxes.filter(stopped_at=None).count()
     heading = plain(f"{active:,} active boxes at {moment(database_now())} UTC")
     if not found:

@@ -206,6 +206,11 @@ def test_leaks_can_be_read_by_programs(theirs: FakeBox) -> None:
     assert json.loads(text)["provider_box_id"] == "bx_99999999"
 
 
+@pytest.mark.parametrize("limit", ["-1", "0", "9" * 30])
+def test_any_number_of_leaks_can_be_asked_for(theirs: FakeBox, limit: str) -> None:
+    assert ("bx_99999999" in run("leaks", "list", "--limit", limit)[1]) is (limit[0] == "9")
+
+
 def test_no_leaks_are_said(db: None) -> None:
     assert run("leaks", "list", "--all") == (0, "no leaks\n")
 

@@ -99,6 +99,21 @@ def test_an_adopted_box_lives_on_as_any_other(
     assert (theirs.name, theirs.ttl_seconds) == (provider_ownership_marker(), 3600)
 
 
+@pytest.mark.parametrize("box_id", ["http://elsewhere/x", "..", "bx_" + "y" * 200, "x" * 5000])
+def test_a_box_that_could_never_be_stopped_is_not_adopted(
+    provider: FakeProvider, conversation: Conversation, staff: Any, box_id: str
+) -> None:
+    provider.add_box(box_id, name="developer-box", age=3600)
+    reconcile()
+
+    with pytest.raises(ProviderError) as refused:
+        leaks.adopt_leak(ReconciliationEvent.objects.get(), conversation.id, by=staff)
+
+    assert refused.value.code == "box_malformed_id"
+    assert not Box.objects.exists()
+    assert ReconciliationEvent.objects.get().handled_at is None
+
+
 def test_an_adopted_box_counts_with_the_estimate_in_force(
     leak: ReconciliationEvent, conversation: Conversation, staff: Any, owner: Any
 ) -> None:

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from base.clock import database_now
 from boxes import services, usage
+from boxes.management.commands import box_usage
 from boxes.models import Box
 from boxes.reconciler import reconcile
 from boxes.usage.settlement import settle_due
@@ -256,6 +257,14 @@ def test_the_command_can_be_narrowed(
 def test_a_bad_argument_is_refused(arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         printed(*arguments)
+
+
+def test_a_bad_argument_is_one_sentence_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        box_usage.Command().run_from_argv(["manage.py", "box_usage", "--since", "yesterday"])
+
+    assert ended.value.code == 2
+    assert "argument --since: a day is written like 2026-01-31, not yesterday" in capsys.readouterr().err
 
 
 # one rule, everywhere

@@ -14,6 +14,8 @@ from work.models import Job
 from work.states import JobKind, JobStatus
 
 STEP_REF = "assignment:"
+MACHINE_REVOKED = "machine_revoked"
+"""A job that ended for this was cancelled; the attempt has failed: nobody wanted its end."""
 
 
 def assignment_of_run(run: Run) -> Assignment | None:
@@ -54,7 +56,7 @@ def job_finished(job: Job) -> None:
     match job.status:
         case JobStatus.COMPLETED:
             finish(assignment, AssignmentState.COMPLETED)
-        case JobStatus.CANCELLED:
+        case JobStatus.CANCELLED if job.error_code != MACHINE_REVOKED:
             finish(assignment, AssignmentState.CANCELLED, reason=job.error_code or "job_cancelled")
         case _:
             finish(assignment, AssignmentState.FAILED, reason=job.error_code or f"job_{job.status}")

@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.services import create_token
 from boxes.models import Box
 from conversations.services import ensure_conversation
-from forge.models import Issue, Repository
+from forge.models import Assignment, Issue, Repository
 from forge.services import create_issue, create_repository
 from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
 from tests.forge.server import Git, WebServer
@@ -128,3 +128,20 @@ def rows(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+def make_overdue(*assignments: Assignment) -> None:
+    """Their deadline has passed a second ago, as no clock and no trigger would let it."""
+    if connection.in_atomic_block:
+        rows("set constraints all immediate")
+    tables = {
+        "forge_assignments": ("id", "deadline_at"),
+        "forge_assignment_credentials": ("assignment_id", "expires_at"),
+    }
+    for table, (key, moment) in tables.items():
+        rows(f"alter table {table} disable trigger user")
+        rows(
+            f"update {table} set {moment} = clock_timestamp() - interval '1 second' where {key} = any(%s)",
+            [one.pk for one in assignments],
+        )
+        rows(f"alter table {table} enable trigger user")

@@ -24,7 +24,7 @@ from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue, set_member, update_repository
 from runs import services as runs
 from runs.models import Run
-from tests.forge.conftest import rows
+from tests.forge.conftest import make_overdue, rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_provider")]
 
@@ -327,10 +327,10 @@ def test_who_may_write_may_cancel_from_the_issue(create, repository, stranger):
 
 
 def test_it_expires_at_its_deadline_and_its_run_is_stopped(create):
-    assignment, _ = create(deadline_at=database_now() + timedelta(milliseconds=300))
+    assignment, _ = create()
     assert assignments.expire() == 0
 
-    rows("select pg_sleep(0.35)")
+    make_overdue(assignment)
     assert assignments.expire() == 1
 
     ended = Assignment.objects.get(pk=assignment.pk)
@@ -340,11 +340,10 @@ def test_it_expires_at_its_deadline_and_its_run_is_stopped(create):
 
 
 def test_one_that_cannot_be_expired_costs_only_itself(create, owner, repository, make_box, monkeypatch):
-    soon = database_now() + timedelta(milliseconds=300)
-    bad, _ = create(deadline_at=soon)
+    bad, _ = create()
     another = create_issue(repository, title="another")
-    good, _ = create(deadline_at=soon, issue_number=another.number, box_id=make_box(owner).box_id)
-    rows("select pg_sleep(0.35)")
+    good, _ = create(issue_number=another.number, box_id=make_box(owner).box_id)
+    make_overdue(bad, good)
     from forge.assignments import expiring
 
     real = expiring.finish

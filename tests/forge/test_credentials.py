@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from datetime import timedelta
 
 import pytest
 
-from base.clock import database_now
 from forge import assignments, credentials
 from forge.errors import InvalidCredential
 from forge.models import Assignment, AssignmentCredential
-from tests.forge.conftest import rows
+from tests.forge.conftest import make_overdue, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -90,21 +88,16 @@ def test_it_dies_with_its_attempt(made, state):
     )
 
 
-def test_it_ends_at_the_deadline_and_not_before(owner, repository, issue, box, no_provider):
-    deadline = database_now() + timedelta(milliseconds=400)
-    assignment, plaintext = assignments.create(
-        requesting_user=owner,
-        repository_id=repository.pk,
-        issue_number=1,
-        box_id=box.pk,
-        deadline_at=deadline,
-    )
+def test_it_ends_at_the_deadline_and_not_before(made):
+    assignment, plaintext = made
+    assert assignments.credential(assignment).expires_at == assignment.deadline_at
     assert assignments.authenticate(plaintext).assignment_id == assignment.pk
 
-    rows("select pg_sleep(0.5)")
+    make_overdue(assignment)
 
     with pytest.raises(InvalidCredential):
         assignments.authenticate(plaintext)
+    assert credentials.mint(assignment.pk) is None
 
 
 def test_a_new_delivery_makes_a_new_secret_and_the_older_one_is_dead(made):

@@ -9,18 +9,16 @@ import socket
 import threading
 import time
 from base64 import b64encode
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import requests
 
-from base.clock import database_now
 from forge import assignments
 from forge import git as forge_git
 from forge.models import Push, PushIntent, Repository
 from forge.services import set_member
-from tests.forge.conftest import refs_of, rows
+from tests.forge.conftest import make_overdue, refs_of, rows
 from tests.forge.server import Git, WebServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -367,6 +365,7 @@ def attempt(owner, repository, issue, box, no_provider):
 
 ENDINGS = {
     "finished": lambda assignment: assignments.finish(assignment, "completed"),
+    "expired": lambda assignment: make_overdue(assignment),
     "cancelled": lambda assignment: assignments.cancel(assignment),
     "renewed": lambda assignment: __import__("forge.credentials", fromlist=["mint"]).mint(assignment.pk),
     "protected": lambda assignment: rows(
@@ -388,21 +387,6 @@ def test_what_ends_during_an_upload_is_refused_and_moves_nothing(git, work, atte
     assert b"pre-receive hook declined" in answer
     assert BRANCH not in refs_of(repository)
     assert Push.objects.filter(principal=f"assignment:{assignment.pk}").count() == 0
-
-
-def test_what_expires_during_an_upload_is_refused(git, work, repository, owner, issue, box, no_provider):
-    _, plaintext = assignments.create(
-        requesting_user=owner, repository_id=repository.pk, issue_number=issue.number, box_id=box.pk,
-        deadline_at=database_now() + timedelta(seconds=2),
-    )  # fmt: skip
-    slow = SlowPush(git.server.port, plaintext, large_pack(git, work))
-    wait_for(lambda: git.server.gits())
-
-    rows("select pg_sleep(2.1)")
-    answer = slow.finish()
-
-    assert b"not valid any more" in answer
-    assert BRANCH not in refs_of(repository)
 
 
 def test_what_ends_between_the_list_of_refs_and_the_push_is_refused(git, work, attempt, repository):

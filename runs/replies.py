@@ -23,6 +23,7 @@ MAX_OFFSET = 2**63 - 1
 MAX_DATA_BYTES = 16 * 1024 * 1024
 
 _LINE = re.compile(r"^OA_([A-Z]+)=(.*)$")
+_DATA = re.compile(r"^OA_DATA=((?:[A-Za-z0-9+/=]*[\r\n]+)*+[A-Za-z0-9+/=]*)(?![^\r\n])", re.MULTILINE)
 _UNFINISHED = ""
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _CODE = re.compile(r"[a-z_]{1,40}(?: [A-Za-z0-9_.-]{1,40})?")
@@ -201,11 +202,20 @@ def _stdout(answer: Answer) -> str:
 
 def _fields(text: str) -> dict[str, str]:
     """The fields of a reply. One that stops inside a line before the log is told has the mark of an unfinished one."""
-    matches = (_LINE.match(line.strip("\r")) for line in text.split("\n"))
+    head, data = _told_apart(text)
+    matches = (_LINE.match(line.strip("\r")) for line in head.split("\n"))
     fields = {match[1]: match[2] for match in matches if match}
+    if data is not None:
+        fields["DATA"] = data
     if "EXIT" in fields and "SIZE" not in fields and not text.endswith("\n"):
         fields[_UNFINISHED] = ""
     return fields
+
+
+def _told_apart(text: str) -> tuple[str, str | None]:
+    """The lines and, without them, the data: base64 in one line or many, up to a line that is something else."""
+    found = _DATA.search(text)
+    return (text[: found.start()] + text[found.end() :], found[1]) if found else (text, None)
 
 
 def _error(fields: Mapping[str, str]) -> str | None:

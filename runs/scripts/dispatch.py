@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from .keeper import KEEPER
-from .shell import FAILURES, directory_lines, write_file
+from .shell import FAILURES, FIRST, directory_lines, write_file
 
 GITCONFIG = """\
 [include]
@@ -57,51 +57,47 @@ class GitCredential:
 
 _CLAIM = r"""
 set -u
-callers_umask=$(umask)
-umask 077
 need mkdir mv rm chmod base64 sh ls
-mkdir -p "${dir%/*}" || fail cannot_create_directory "the folder of runs cannot be made" 74
-if ! mkdir "$dir"; then
+[ -d "${dir%/*}" ] || (umask 077; mkdir -p "${dir%/*}") ||
+  fail cannot_create_directory "the folder of runs cannot be made" 74
+if ! mkdir -m 700 "$dir"; then
   if [ -e "$dir" ] || [ -L "$dir" ]; then printf 'OPENAGENTS_RUN_EXISTS\n'; exit 73; fi
   fail cannot_create_directory "the run directory cannot be made" 74
 fi
 # Nothing has started yet. Whoever makes `started` decides: here, nobody will start it any more.
 give_up() {
-  mkdir "$dir/started" 2>/dev/null || return 0
+  first "$dir/started" || return 0
   rm -f "$dir/script.sh" "$dir/run.sh" "$dir/forge-credential" "$dir/gitconfig"
-  : > "$dir/never"
+  true > "$dir/never"
   fail "$1" "$2" 74
 }
+# By way of a file, since a command substitution costs a process.
+umask > "$dir/armed" || give_up cannot_write "the run directory cannot be written"
+{ read -r callers_umask < "$dir/armed"; } 2>/dev/null || callers_umask=$(umask)
+umask 077
 """
 
+# Each way to a session of its own is tried by using it. A keeper that got as far as the file `pid` is not started again.
 _START = r"""
-forks=no
-if setsid -f true 2>/dev/null; then session_by=setsid forks=yes
-elif perl -MPOSIX -e 1 2>/dev/null; then session_by=perl
-elif python3 -c 1 2>/dev/null; then session_by=python3
-elif setsid true 2>/dev/null; then session_by=setsid
-else session_by=none; fi
-start_keeper() {
-  export OPENAGENTS_RUN_MARK="${mark#*=}" OPENAGENTS_RUN_DIRECTORY="$dir"
-  set -- sh "$dir/run.sh" keep "$callers_umask" "$interpreter" "$session_by"
-  case $session_by in
-    setsid) if [ "$forks" = yes ]; then setsid -f "$@"; else setsid "$@" & fi ;;
-    perl) perl -MPOSIX -e 'fork and exit; POSIX::setsid(); exec @ARGV' -- "$@" ;;
-    python3) python3 -c 'import os, sys, signal
+export OPENAGENTS_RUN_MARK="${mark#*=}" OPENAGENTS_RUN_DIRECTORY="$dir"
+told() { read -r pid && case $pid in ''|*[!0-9]*) false ;; *) printf '%s\n' "$pid" ;; esac; }
+started_by() { [ ! -e "$dir/pid" ] && "$@" </dev/null 2>/dev/null | told; }
+in_background() { "$@" & }
+alone() { (trap '' HUP; exec "$@") & }
+set -- sh "$dir/run.sh" "$callers_umask" "$interpreter"
+started_by setsid -f "$@" setsid ||
+  started_by perl -MPOSIX -e 'fork and exit; POSIX::setsid(); exec @ARGV' -- "$@" perl ||
+  started_by python3 -c 'import os, sys, signal
 os.fork() and os._exit(0)
 os.setsid()
 for ignored in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(ignored, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])' "$@" ;;
-    none) (trap '' HUP; exec "$@") & ;;
-  esac
-}
-pid=$(start_keeper </dev/null | { read -r line; printf %s "$line"; })
-case $pid in
-  ''|*[!0-9]*)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@" python3 ||
+  { command -v setsid >/dev/null 2>&1 && started_by in_background setsid "$@" setsid; } ||
+  started_by alone "$@" none || {
     give_up not_started "the run's process could not be started"
-    { read -r pid < "$dir/pid"; } 2>/dev/null ;;
-esac
-printf '%s\n' "$pid"
+    { read -r pid < "$dir/pid"; } 2>/dev/null
+    printf '%s\n' "${pid:-}"
+  }
 """
 
 
@@ -118,11 +114,13 @@ def dispatch_script(run_directory: str, command: str, *, credential: GitCredenti
             write_file(credential.store_line, "forge-credential"),
             write_file(credential.gitconfig, "gitconfig"),
         ]
-    writes += [': > "$dir/output.log"', ': > "$dir/armed"', 'chmod 700 "$dir/script.sh"']
+    writes.append('true > "$dir/output.log"')
+    if command.startswith("#!"):
+        writes.append('chmod 700 "$dir/script.sh"')
     files = (
         "{ " + " &&\n".join(writes) + '; } || give_up cannot_write "the run directory cannot be written"\n'
     )
-    return FAILURES + directory_lines(run_directory) + _CLAIM + files + _interpreter(command) + _START
+    return FAILURES + FIRST + directory_lines(run_directory) + _CLAIM + files + _interpreter(command) + _START
 
 
 def _interpreter(command: str) -> str:

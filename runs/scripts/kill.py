@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .shell import FAILURES, LOG, PROCESSES, SCAN, TICKS, directory_lines
+from .shell import FAILURES, FIRST, LOG, PROCESSES, SCAN, TICKS, directory_lines
 
 _KILL = r"""
 set -u
 umask 077
-need mkdir rm ls dd tail head base64 tr grep sed sort sleep
+need mkdir rm ls dd head base64 tr grep sed sort sleep
 made=no
 mkdir -p "${dir%/*}" 2>/dev/null
-if mkdir "$dir" 2>/dev/null; then made=yes; : > "$dir/never"; fi
+if mkdir "$dir" 2>/dev/null; then made=yes; true > "$dir/never"; fi
 [ -d "$dir" ] || fail cannot_create_directory "the run directory cannot be made" 74
 read_pids
 # A status that is there now is the run's own. From here on the keeper records none: what follows comes from this kill.
@@ -20,7 +20,10 @@ if ! read_exit; then
   if [ -e "$dir/armed" ]; then trusted=no; fi
 fi
 # A run that has not started by now is forbidden to.
-if [ ! -e "$dir/pid" ] && [ -z "$exit_status" ] && mkdir "$dir/started" 2>/dev/null; then made=yes; : > "$dir/never"; fi
+if [ ! -e "$dir/pid" ] && [ -z "$exit_status" ] && first "$dir/started"; then
+  made=yes
+  true > "$dir/never"
+fi
 """
 
 _END = r"""
@@ -81,4 +84,4 @@ def kill_script(
         raise ValueError("offset and grace_seconds are not negative, max_bytes is at least 1")
     numbers = f"offset={int(offset)} limit={int(max_bytes)} grace_ticks={int(grace_seconds) * 10}\n"
     functions = PROCESSES + TICKS + SCAN + LOG
-    return FAILURES + directory_lines(run_directory) + functions + _KILL + numbers + _END
+    return FAILURES + FIRST + directory_lines(run_directory) + functions + _KILL + numbers + _END

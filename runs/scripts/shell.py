@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 
 HOME_PREFIX = "$HOME/"
 FILES = ("forge-credential", "gitconfig")
 
 _SPECIAL = re.compile(r'([\\"$`])')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 
 
 def directory_lines(run_directory: str) -> str:
@@ -34,7 +36,13 @@ def directory_lines(run_directory: str) -> str:
 
 
 def write_file(content: bytes, name: str) -> str:
-    """A shell command that writes these bytes to a file of the run directory; false if it could not."""
+    """A shell command that writes these bytes to a file of the run directory; false if it could not.
+
+    Plain text is written by the shell itself, which costs no process. Everything that some shell or some locale
+    could read in a way of its own goes through base64.
+    """
+    if _PLAIN.fullmatch(content):
+        return f'printf %s {shlex.quote(content.decode())} > "$dir/{name}"'
     return f"printf %s '{base64.b64encode(content).decode()}' | base64 -d > \"$dir/{name}\""
 
 
@@ -48,10 +56,19 @@ need() {
 }
 """
 
+# first FILE makes an empty file; of all who try only one succeeds. No program is started for it: the shell opens it with
+# O_EXCL. (`:` instead of `true` would end the shell where the file cannot be made.)
+FIRST = r"""
+first() {
+  set -C
+  if { true > "$1"; } 2>/dev/null; then set +C; else set +C; return 1; fi
+}
+"""
+
 # stat_of PID sets state, group, session and start (clock ticks after boot: with the pid it names one process for ever).
 # alive PID START: a process that is not a zombie and not a stranger who got the same number later.
 # read_pids sets leader and keeper with their start times; false where there is nothing to believe.
-PROCESSES = r"""
+STAT = r"""
 boot_id() { boot_now=-; { read -r boot_now < /proc/sys/kernel/random/boot_id; } 2>/dev/null; }
 stat_of() {
   stat_line=
@@ -62,6 +79,11 @@ stat_of() {
   shift 19
   start=$1
 }
+"""
+
+PROCESSES = (
+    STAT
+    + r"""
 alive() {
   case $1 in ''|0|1|*[!0-9]*) return 1 ;; esac
   [ -r /proc/self/stat ] || { kill -0 "$1" 2>/dev/null; return; }
@@ -78,6 +100,7 @@ read_pids() {
   if [ "${boot:--}" != "$boot_now" ]; then keeper= leader_start=gone; fi
 }
 """
+)
 
 # pause N sleeps N tenths of a second where sleep knows fractions, else a whole one; ticks counts the tenths.
 TICKS = r"""
@@ -119,10 +142,14 @@ scan() {
 """
 
 # size_of FILE sets size in bytes without reading it. read_exit sets what the keeper left about the end of the run.
-# report_log OFFSET LIMIT prints at most LIMIT bytes of the log; dd skips by whole blocks, so a piece of a long log
-# costs no more than one of a short log.
-LOG = r"""
+# report_log OFFSET LIMIT prints at most LIMIT bytes of the log, of which the caller may know the size already; dd moves to
+# the offset without reading, so a piece of a long log costs no more than one of a short log.
+SIZE = r"""
 size_of() { set -- $(ls -lnd -- "$1" 2>/dev/null); size=${5:-0}; case $size in *[!0-9]*) size=0 ;; esac; }
+"""
+LOG = (
+    SIZE
+    + r"""
 read_exit() {
   exit_status= exit_size= exit_signal= exit_memory=
   [ -f "$dir/exit-code" ] || return 1
@@ -137,16 +164,16 @@ report_exit() {
   if [ "$exit_memory" = memory ]; then printf 'OA_MEMORY=1\n'; fi
 }
 piece() {
-  dd if="$dir/output.log" bs=65536 skip=$(($1 / 65536)) count=$((($1 % 65536 + $2 + 65535) / 65536)) 2>/dev/null |
-    tail -c "+$(($1 % 65536 + 1))" | head -c "$2" | base64 | tr -d '\n'
+  { [ "$1" -eq 0 ] || dd bs=1 skip="$1" count=0 2>/dev/null; head -c "$2"; } < "$dir/output.log" | base64
 }
 report_log() {
-  size_of "$dir/output.log"
+  size=${3:-}
+  [ -n "$size" ] || size_of "$dir/output.log"
   count=$((size - $1))
   [ "$count" -gt 0 ] || count=0
   [ "$count" -le "$2" ] || count=$2
   printf 'OA_OFFSET=%s\nOA_SIZE=%s\nOA_LENGTH=%s\nOA_DATA=' "$1" "$size" "$count"
-  [ "$count" -eq 0 ] || piece "$1" "$count"
-  printf '\n'
+  if [ "$count" -eq 0 ]; then printf '\n'; else piece "$1" "$count"; fi
 }
 """
+)

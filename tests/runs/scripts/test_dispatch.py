@@ -51,14 +51,14 @@ def test_it_starts_the_command_in_a_session_of_its_own(box: ScriptBox) -> None:
     reply = box.dispatch("sleep 30")
 
     assert reply.pid
-    assert os.getsid(reply.pid) == os.getpgid(reply.pid) == reply.pid
+    wait_until(lambda: os.getsid(reply.pid or 0) == os.getpgid(reply.pid or 0) == reply.pid)
 
 
 def test_it_keeps_the_run_directory_to_its_user(box: ScriptBox) -> None:
     box.ends("true")
 
     assert box.folder.stat().st_mode & 0o777 == 0o700
-    assert (box.folder / "script.sh").stat().st_mode & 0o777 == 0o700
+    assert (box.folder / "script.sh").stat().st_mode & 0o777 == 0o600
     assert (box.folder / "output.log").stat().st_mode & 0o777 == 0o600
 
 

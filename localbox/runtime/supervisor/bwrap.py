@@ -53,6 +53,7 @@ class BwrapSandbox(Sandbox):
         self._monitor = 0  # bwrap itself, our child; it ends with the namespace
         self._ends: list[int] = []  # pidfds of the namespace's first process and of bwrap
         self._namespaces: list[int] = []  # open, in the order in which they are joined
+        self._processes: tuple[int, int] | None = None  # process namespaces: the box's and our own
         self._life = -1  # held open: the first process ends with it
 
     def start(self) -> None:
@@ -70,6 +71,7 @@ class BwrapSandbox(Sandbox):
             first = self._await_start(told, ready)
             self._ends.insert(0, os.pidfd_open(first))
             self._namespaces = _open_namespaces(first, self.settings.network)
+            self._processes = _process_namespaces(first)
         except (OSError, ValueError) as error:
             raise Fault("start_failed", f"bwrap did not start the box: {_last_words() or error}") from error
         finally:
@@ -81,10 +83,25 @@ class BwrapSandbox(Sandbox):
         for fd in self._namespaces:
             kernel.join_namespace(fd)
 
+    def fork(self) -> int:
+        """A child starts in the process namespace that its parent chose for its children; only root may choose."""
+        if self._processes is None:
+            return os.fork()
+        box, own = self._processes
+        pid = -1
+        kernel.join_namespace(box)
+        try:
+            pid = os.fork()
+        finally:
+            if pid != 0:
+                kernel.join_namespace(own)
+        return pid
+
     def enter_processes(self) -> int | None:
-        return (
-            os.fork() or None
-        )  # a process that has joined a process namespace stays outside; its child is in it
+        if self._processes is not None:
+            return None
+        # A process that has joined a process namespace stays outside; its child is in it.
+        return os.fork() or None
 
     def is_gone(self, pid: int) -> bool:
         return pid == self._monitor
@@ -158,6 +175,21 @@ def _open_namespaces(pid: int, network: bool) -> list[int]:
     inner = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)
     same = os.fstat(owner).st_ino == os.fstat(inner).st_ino
     return [owner, *opened, *([] if same else [inner])]
+
+
+def _process_namespaces(pid: int) -> tuple[int, int] | None:
+    """The box's process namespace and ours, if this process may start children in the box's."""
+    if os.geteuid() != 0:
+        return None
+    box, own = (os.open(f"/proc/{name}/ns/pid", os.O_RDONLY) for name in (pid, "self"))
+    try:
+        kernel.join_namespace(box)
+        kernel.join_namespace(own)
+    except OSError:  # root without the right to administer
+        os.close(box)
+        os.close(own)
+        return None
+    return box, own
 
 
 def _last_words() -> str:

@@ -23,7 +23,7 @@ def forbid_new_privileges() -> None:
 
 def join_namespace(fd: int) -> None:
     """Move this (single-threaded) process into the namespace of an open `/proc/PID/ns/...` file."""
-    if _libc.setns(ctypes.c_int(fd), ctypes.c_int(0)) != 0:
+    if _libc.setns(fd, 0) != 0:
         raise _last_error()
 
 

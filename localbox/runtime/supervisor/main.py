@@ -68,8 +68,11 @@ def _arrange(settings: Settings) -> None:
 def _reset_signals() -> None:
     """A provider started with nohup ignores signals; commands must not inherit that."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
+    # Python ignores these, and a program that is started would inherit that. What is caught starts anew in it.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, lambda number, frame: None)
 
 
 def _bring_up(settings: Settings) -> Box:

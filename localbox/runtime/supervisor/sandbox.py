@@ -34,6 +34,10 @@ class Sandbox:
         """In a forked child: become the box's user, in the box's view of the files."""
         raise NotImplementedError
 
+    def fork(self) -> int:
+        """Fork the child that is to become a command, as `os.fork` does."""
+        return os.fork()
+
     def enter_processes(self) -> int | None:
         """In a forked child that has entered: go among the box's processes. Returns None in the process that is
         to become the command; in a process left outside, the command's pid as this side sees it."""
@@ -61,14 +65,16 @@ class Sandbox:
 
 
 def prepare_child() -> None:
-    """First in a forked child, while it still is what the supervisor is."""
+    """First in a forked child, while it still is what the supervisor is.
+
+    A child runs as little Python as it can: every object that it touches is a page of memory to be copied.
+    """
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores the last two, and ignoring is inherited
     os.umask(0o022)
     try:
-        with open("/proc/self/oom_score_adj", "wb") as file:
-            file.write(_OOM_SCORE)
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(score, _OOM_SCORE)
+        os.close(score)
     except OSError:
         return  # a kernel without it
 
@@ -82,24 +88,32 @@ def become(uid: int | None) -> None:
     kernel.forbid_new_privileges()
 
 
-def limit_command(sandbox: Sandbox) -> None:
-    """Last before a command starts: here and not earlier, or its own start would be refused by its limits.
+def limits_of_commands(sandbox: Sandbox) -> list[tuple[int, tuple[int, int]]]:
+    """What a command may use, as resource.setrlimit takes it.
 
     Memory is limited by RLIMIT_DATA, not by RLIMIT_AS: runtimes such as Node.js, Go and Java reserve far more
     address space than they ever use, and reserving is free.
     """
     limits = sandbox.settings.limits
-    os.nice(_NICENESS)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
-    _limit(resource.RLIMIT_DATA, limits.memory_bytes)
-    _limit(resource.RLIMIT_NPROC, sandbox.process_limit())
+    wanted = (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_DATA, limits.memory_bytes),
+    )
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (min(value, most) if most >= 0 else value for value in _OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return [*(_limit(kind, value) for kind, value in wanted), (resource.RLIMIT_NOFILE, (soft, hard))]
 
 
-def _limit(kind: int, value: int) -> None:
+def limit_command(sandbox: Sandbox, limits: list[tuple[int, tuple[int, int]]]) -> None:
+    """Last before a command starts: here and not earlier, or its own start would be refused by its limits."""
+    os.nice(_NICENESS)
+    for kind, values in limits:
+        resource.setrlimit(kind, values)
+    resource.setrlimit(*_limit(resource.RLIMIT_NPROC, sandbox.process_limit()))
+
+
+def _limit(kind: int, value: int) -> tuple[int, tuple[int, int]]:
     _, most = resource.getrlimit(kind)
     ceiling = value if most < 0 else min(value, most)
-    resource.setrlimit(kind, (ceiling, ceiling))
+    return kind, (ceiling, ceiling)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array  # noqa: F401 - socket imports it late, when the child no longer sees the standard library
 import errno
-import json
 import os
 import signal
 import socket
@@ -12,7 +11,7 @@ import socket
 from . import shell
 from .descriptors import arrange
 from .fault import Fault
-from .sandbox import Sandbox, limit_command, prepare_child
+from .sandbox import Sandbox, limit_command, limits_of_commands, prepare_child
 from .settings import HOME
 
 TYPE_CHECKING = False
@@ -21,6 +20,12 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 20.0  # a fork bomb slows the start of its neighbour in the same box; a hang must end
 _MESSAGE = 1 << 16
+_OUTER, _INNER, _LOG, _FAULT = (
+    b"O",
+    b"I",
+    b"L",
+    b"F",
+)  # first byte of what a child says, with a text or a file
 
 
 class Spawned:
@@ -53,10 +58,11 @@ def spawn(sandbox: Sandbox, order: Order) -> Spawned:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         script = shell.script(order.text)
+        program = _Program(sandbox)
         try:
-            pid = _fork()
+            pid = _fork(sandbox)
             if pid == 0:
-                _become_command(sandbox, order, script, theirs)
+                _become_command(sandbox, order, program, script, theirs)
         finally:
             os.close(script)
             theirs.close()
@@ -65,9 +71,21 @@ def spawn(sandbox: Sandbox, order: Order) -> Spawned:
         ours.close()
 
 
-def _fork() -> int:
+class _Program:
+    """What the child needs to become the shell, made before the fork."""
+
+    __slots__ = ("arguments", "environment", "limits", "path")
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.path = sandbox.shell
+        self.arguments = shell.arguments(sandbox.shell)
+        self.environment = sandbox.environment()
+        self.limits = limits_of_commands(sandbox)
+
+
+def _fork(sandbox: Sandbox) -> int:
     try:
-        return os.fork()
+        return sandbox.fork()
     except OSError as error:
         raise Fault("box_direct_failed", f"no further process could be started: {error.strerror}") from error
 
@@ -75,7 +93,7 @@ def _fork() -> int:
 def _await_start(channel: socket.socket, child: int) -> Spawned:
     """Read what the child says until the shell has taken its place, which closes the channel."""
     channel.settimeout(_START_SECONDS)
-    said: dict[str, object] = {"pid": child}
+    said: dict[bytes, str] = {_OUTER: str(child)}
     logs: list[int] = []
     try:
         while True:
@@ -83,44 +101,46 @@ def _await_start(channel: socket.socket, child: int) -> Spawned:
             logs += fds
             if not message:
                 break
-            said.update(json.loads(message))
+            said[message[:1]] = message[1:].decode("utf-8", "replace")
         return _started(said, logs)
     except OSError as error:
         os.kill(child, signal.SIGKILL)
         raise Fault("box_direct_failed", "the command did not start in time") from error
 
 
-def _started(said: dict[str, object], logs: list[int]) -> Spawned:
-    if "inner_pid" in said and "code" not in said:
-        return Spawned(int(str(said["pid"])), int(str(said["inner_pid"])), str(said["cwd"]), logs)
+def _started(said: dict[bytes, str], logs: list[int]) -> Spawned:
+    if _INNER in said and _FAULT not in said:
+        inner_pid, cwd = said[_INNER].split(" ", 1)
+        return Spawned(int(said[_OUTER]), int(inner_pid), cwd, logs)
     for fd in logs:
         os.close(fd)
-    unknown = "the command could not be started"
-    raise Fault(str(said.get("code", "box_direct_failed")), str(said.get("message", unknown)))
+    code, message = said.get(_FAULT, "box_direct_failed the command could not be started").split(" ", 1)
+    raise Fault(code, message)
 
 
-def _become_command(sandbox: Sandbox, order: Order, script: int, channel: socket.socket) -> NoReturn:
+def _become_command(
+    sandbox: Sandbox, order: Order, program: _Program, script: int, channel: socket.socket
+) -> NoReturn:
     """In the child. Never returns, and never raises into the supervisor's code."""
     try:
         prepare_child()
         sandbox.enter()
         outside = sandbox.enter_processes()
         if outside is not None:
-            _say(channel, {"pid": outside})
+            _say(channel, _OUTER, str(outside))
             os._exit(0)
         os.setsid()
-        environment = sandbox.environment()
         cwd = _change_directory(sandbox, order.cwd)
         _make_logs(sandbox, order.log_paths, channel)
-        _say(channel, {"inner_pid": os.getpid(), "cwd": cwd})
-        limit_command(sandbox)
+        _say(channel, _INNER, f"{os.getpid()} {cwd}")
+        limit_command(sandbox, program.limits)
         nothing = os.open(os.devnull, os.O_RDONLY)
         arrange([nothing, order.out, order.err, script])
-        os.execve(sandbox.shell, shell.arguments(sandbox.shell), environment)  # noqa: S606 - the shell is what is started
+        os.execve(program.path, program.arguments, program.environment)  # noqa: S606 - the shell is what is started
     except Fault as fault:
-        _say(channel, {"code": fault.code, "message": fault.message})
+        _say(channel, _FAULT, f"{fault.code} {fault.message}")
     except BaseException as error:
-        _say(channel, {"code": "box_direct_failed", "message": f"the command could not be started: {error}"})
+        _say(channel, _FAULT, f"box_direct_failed the command could not be started: {error}")
     finally:
         os._exit(127)
 
@@ -141,13 +161,13 @@ def _make_logs(sandbox: Sandbox, paths: list[str], channel: socket.socket) -> No
         os.makedirs(os.path.dirname(path), exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         log = os.open(path, flags, 0o644)
-        socket.send_fds(channel, [b"{}"], [log])
+        socket.send_fds(channel, [_LOG], [log])
         os.close(log)
 
 
-def _say(channel: socket.socket, message: dict[str, object]) -> None:
+def _say(channel: socket.socket, kind: bytes, text: str) -> None:
     try:
-        channel.send(json.dumps(message).encode())
+        channel.send(kind + text.encode("utf-8", "replace"))
     except OSError as error:
         if error.errno != errno.EPIPE:
             raise

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from django.db.models import Q
+from django.db.models import F, Q
 from knox.crypto import hash_token
 from knox.settings import CONSTANTS
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.request import Request
 
 from accounts.models import ApiToken, User
-from base.clock import database_now
+from base.clock import ClockTimestamp
 from base.errors import CodedError
 
 LONGEST_TOKEN = 240
@@ -46,18 +46,21 @@ class BearerTokenAuthentication(BaseAuthentication):
         if len(plaintext) > LONGEST_TOKEN or not (plaintext.isascii() and plaintext.isprintable()):
             raise InvalidApiToken
         digest = hash_token(plaintext)
-        now = database_now()
-        token: ApiToken | None = (
-            ApiToken.objects.select_related("user")
-            .filter(digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH], revoked_at=None)
-            .filter(Q(expiry=None) | Q(expiry__gt=now), user__is_active=True)
-            .first()
+        known = ApiToken.objects.select_related("user").annotate(now=ClockTimestamp())
+        known = known.filter(
+            digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH], revoked_at=None
         )
+        known = known.filter(Q(expiry=None) | Q(expiry__gt=F("now")), user__is_active=True)
+        token: ApiToken | None = next(iter(known.order_by()), None)
         if token is None or not compare_digest(token.digest, digest):
             raise InvalidApiToken
-        if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
-            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        _note_use(token, token.now)
         return token
+
+
+def _note_use(token: ApiToken, now: datetime) -> None:
+    if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
 class SignedInAuthentication(SessionAuthentication):

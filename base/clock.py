@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import connection
+from django.db.models import DateTimeField, Func
 
 
 def database_now() -> datetime:
@@ -20,3 +21,10 @@ def database_now() -> datetime:
     assert row is not None
     moment: datetime = row[0]
     return moment
+
+
+class ClockTimestamp(Func):
+    """The same as an expression of a query."""
+
+    function = "clock_timestamp"
+    output_field = DateTimeField()

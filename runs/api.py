@@ -88,9 +88,7 @@ class Runs(OwnedList):
             raise InvalidIdempotencyKey
         box = find_box(request, wanted.validated_data["box"])
         principal = {"type": "user", "id": str(request.user.pk)}
-        run = services.start_run(
-            box.conversation_id, str(box.pk), principal, wanted.validated_data["command"], key
-        )
+        run = services.start_run(box.conversation_id, box, principal, wanted.validated_data["command"], key)
         return Response(RunSerializer(run).data, status=202)
 
 

@@ -34,28 +34,33 @@ _NOT_IN_A_PATH = re.compile(r"[^A-Za-z0-9_-]")
 
 def start_run(
     conversation_id: UUID,
-    box_ref: str | UUID,
+    box_ref: str | UUID | Box,
     principal: Mapping[str, Any],
     command: str,
     idempotency_key: str,
 ) -> Run:
     """Admit `command` on a box of the conversation; a worker starts it at once. Returns the run with its box.
 
-    The same key with the same box and command answers the run that is there, whatever its state. Raises InvalidCommand,
+    `box_ref` is whatever names a box, or the box itself if the caller has just found it in this conversation. The same key with the same box and command answers the run that is there, whatever its state. Raises InvalidCommand,
     InvalidIdempotencyKey, BoxNotFound, BoxNotReady, BoxStopped, RunInProgress or IdempotencyConflict; nothing is written
     then. The provider is asked once about the box; if it does not answer, the ledger's word counts.
     """
     check_command(command)
     check_key(idempotency_key)
-    box = selectors.find(conversation_id, box_ref)
-    if box is None:
-        raise BoxNotFound
+    box = _box(conversation_id, box_ref)
     refusal = _why_not(box)
     try:
         return _admit(box, dict(principal), command, idempotency_key, refusal)
     except IntegrityError:
         # Another start was faster, by the key or on the box; what it wrote is committed now.
         return _existing(box, command, idempotency_key) or _refuse(RunInProgress())
+
+
+def _box(conversation_id: UUID, ref: str | UUID | Box) -> Box:
+    box = ref if isinstance(ref, Box) else selectors.find(conversation_id, ref)
+    if box is None or box.conversation_id != conversation_id:
+        raise BoxNotFound
+    return box
 
 
 def check_command(command: str) -> None:
@@ -112,28 +117,35 @@ def _gone(box: Box) -> BoxStopped:
 @transaction.atomic
 def _admit(box: Box, principal: dict[str, Any], command: str, key: str, refusal: Exception | None) -> Run:
     """The transaction: an existing run first, then what speaks against a new one, then the row."""
-    locked = Box.objects.select_for_update(no_key=True).get(pk=box.pk)
-    if existing := _existing(locked, command, key):
+    stop = _stop_of_locked(box)
+    if existing := _existing(box, command, key):
         return existing
     if refusal is not None:
         raise refusal
-    if locked.stopped_at is not None or locked.stop_requested_at is not None:
+    if any(stop):
         raise BoxStopped
-    run = _insert(locked, principal, command, key)
-    if Run.objects.filter(conversation_box=locked, kill_confirmed=False).exclude(pk=run.pk).exists():
+    run = _insert(box, principal, command, key)
+    if Run.objects.filter(conversation_box=box, kill_confirmed=False).exclude(pk=run.pk).exists():
         raise RunInProgress
     notify.notify(notify.DUE, DRIVER)
     log.info("run_admitted", run=str(run.pk), box=str(box.pk))
     return run
 
 
+def _stop_of_locked(box: Box) -> tuple[Any, ...]:
+    """When the box was stopped, or its stop asked for; nobody else can change that until this transaction ends."""
+    locked = Box.objects.select_for_update(no_key=True).filter(pk=box.pk)
+    return tuple(locked.values_list("stopped_at", "stop_requested_at").order_by().get())
+
+
 def _existing(box: Box, command: str, key: str) -> Run | None:
     """The run of this key; raises IdempotencyConflict if it is another command or another box."""
-    runs = Run.objects.select_related("conversation_box")
-    run = runs.filter(conversation_id=box.conversation_id, idempotency_key=key).first()
-    if run is not None and (run.conversation_box_id != box.pk or run.command != command):
-        raise IdempotencyConflict
-    return run
+    of_key = Run.objects.filter(conversation_id=box.conversation_id, idempotency_key=key).order_by()
+    for run_id, box_id, known in of_key.values_list("pk", "conversation_box_id", "command"):
+        if (box_id, known) != (box.pk, command):
+            raise IdempotencyConflict
+        return Run.objects.select_related("conversation_box").get(pk=run_id)
+    return None
 
 
 def _insert(box: Box, principal: dict[str, Any], command: str, key: str) -> Run:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from boxes.client import BoxClient
+from base import connections, http
 from runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -17,13 +17,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_the_provider_is_asked_without_a_database_connection(
     begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, get = [], BoxClient.get
+    """As it is where connections come from a pool; the tests have none."""
+    held, call = [], http.call
 
-    def noted(client: BoxClient, box_id: str, **options: Any) -> Any:
+    def noted(method: str, url: str, **options: Any) -> http.Reply:
         held.append(connection.connection)
-        return get(client, box_id, **options)
+        return call(method, url, **options)
 
-    monkeypatch.setattr(BoxClient, "get", noted)
+    monkeypatch.setattr(connections, "release_to_pool", connections.release)
+    monkeypatch.setattr(http, "call", noted)
 
     begin("true")
 

@@ -22,6 +22,7 @@ _KILL = ["kill_confirmed"]
 _LIFE = ["state", "pid", "dispatch_attempted_at", "dispatched_at", "started_at", "finished_at", "exit_status",
          "exit_signal", "failure_reason", "timed_out", "cancellation_effective_at", "dead_sightings", "quiet_polls",
          "log_size", "dropped_bytes", "last_output_offset", "received_offset"]  # fmt: skip
+_FIELDS: dict[str, Any] = {field.name: field for field in Run._meta.concrete_fields}
 _OUTPUT = ["output", "output_base_offset", "output_state"]
 
 
@@ -39,14 +40,14 @@ def end(
 
 
 def save(log: RunLog, *, was_terminal: bool) -> None:
-    """Write a locked row. Who asked for the run is told of its end in this transaction; `wake` tells who watches it."""
+    """Write what changed on a locked row since its `RunLog` was made. Who asked for the run is told of its end in this transaction; `wake` tells who watches it."""
     run, fields = log.run, _LEASE + _KILL
     if not was_terminal:
         fields = fields + _LIFE
         if log.is_touched:
             fields = fields + _OUTPUT
             log.write()
-    run.save(update_fields=fields)
+    _update(run, {name: getattr(run, name) for name in fields if getattr(run, name) != log.before[name]})
     if run.is_terminal and not was_terminal:
         logger.info(
             "run_ended",
@@ -56,6 +57,16 @@ def save(log: RunLog, *, was_terminal: bool) -> None:
             reason=run.failure_reason,
         )
         _tell(run)
+
+
+def _update(run: Run, changed: dict[str, Any]) -> None:
+    """Without the query builder, which takes longer than the statement: ends come by the hundred."""
+    if not changed:
+        return
+    columns = ", ".join(f"{name} = %s" for name in changed)
+    values = [_FIELDS[name].get_db_prep_save(value, connection) for name, value in changed.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(f"update box_runs set {columns} where id = %s", [*values, run.pk])  # noqa: S608 - columns of ours
 
 
 def wake(run_ids: Sequence[Any]) -> None:

@@ -7,12 +7,14 @@ appended to the tail and to the chunks, and the rest is held back, sealed, until
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import structlog
 from django.conf import settings
+from django.db import connection
 
 from base import hooks
 from base.redaction import Piece, Policy, Redactor, RedactorState
@@ -31,10 +33,12 @@ PURPOSE = "held output"
 
 
 class RunLog:
-    """The log of a run whose row the caller has locked; `write` keeps what `take` and `close` changed."""
+    """The log of a run whose row the caller has locked and not yet changed; `write` keeps what `take` and `close` changed.
+    `before` is the row as it was then."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.before = dict(run.__dict__)
         self.is_touched = False
         self._is_closed = False
         self._redactor: Redactor | None = None
@@ -80,7 +84,8 @@ class RunLog:
             store_chunk(self.run, text)
             count += 1
         if count >= LOOSE_CHUNKS or len(text.data) >= LOOSE_BYTES or self._is_closed:
-            put_together(self.run, begin)
+            if count > 1:
+                put_together(self.run, begin)
             return [text.end, 0]
         return [begin, count]
 
@@ -105,14 +110,20 @@ def tail_of(run: Run) -> LogText:
 
 
 def store_chunk(run: Run, text: LogText) -> None:
-    RunLogChunk.objects.create(
-        run=run,
-        raw_start=text.start,
-        raw_end=text.end,
-        text_bytes=len(text.data),
-        pieces=text.stored_spans,
-        data=zlib.compress(text.data),
+    chunk = (
+        run.pk,
+        text.start,
+        text.end,
+        len(text.data),
+        json.dumps(text.stored_spans),
+        zlib.compress(text.data),
     )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into box_run_log_chunks (run_id, raw_start, raw_end, text_bytes, pieces, data)"
+            " values (%s, %s, %s, %s, %s::jsonb, %s)",
+            chunk,
+        )
 
 
 def chunk_text(chunk: RunLogChunk) -> LogText:

@@ -49,10 +49,10 @@ def finish(run_id: UUID, state: str, exit_status: int | None = None, reason: str
     run = _locked(run_id)
     if run.is_terminal:
         return run
+    log = RunLog(run)
     run.exit_status = exit_status if exit_status is not None else run.exit_status
     _take_over(run)
     run.next_step_at = run.next_step_at if run.kill_confirmed is False else None
-    log = RunLog(run)
     ending.end(log, state, reason, database_now())
     ending.save(log, was_terminal=False)
     ending.wake([run.pk])

@@ -3,12 +3,14 @@
 `call` makes one request and returns what was answered, whatever its status. It follows no redirect, repeats nothing,
 keeps no cookies, reads no proxy or `.netrc` settings, and never writes a header or a body to a log.
 
-Connections are pooled by thread, so any number of threads may call at once.
+Any number of threads may call at once. They share one pool of connections, so that a thread that is used for the first
+time finds one that is open.
 """
 
 from __future__ import annotations
 
 import json as json_module
+import logging
 import os
 import ssl
 import threading
@@ -26,8 +28,14 @@ from base.http_transport import LimitedAdapter, limited_to, tls_context
 MAXIMUM_BODY_BYTES = 8 << 20
 """Default bound of a response body after decoding. A page of 200 boxes has about 0.2 MB."""
 
-POOL_SIZE = 32
+POOL_SIZE = 64
+"""Idle connections that are kept for each host; beyond that they are closed after use."""
+
 CHUNK_BYTES = 64 << 10
+
+
+# It warns of each connection that is closed because enough are idle.
+logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 
 class CallFailed(Exception):
@@ -96,11 +104,12 @@ def call(
 
 
 def close_connections() -> None:
-    """Close the calling thread's pooled connections. A thread that ends does it by itself."""
-    session = getattr(_local, "session", None)
-    if session is not None:
-        session.close()
-        del _local.session
+    """Close the idle connections of this process."""
+    global _adapter
+    with _lock:
+        adapter, _adapter = _adapter, None
+    if adapter is not None:
+        adapter.close()
 
 
 _FAILURES = (
@@ -129,10 +138,9 @@ def _prepared(
 
 
 def _answer(request: requests.PreparedRequest, started: float, seconds: float, maximum: int) -> Reply:
-    # The adapter is called without its session: Session.send would read a redirect's whole body to prepare the next
+    # The adapter is called without a session: Session.send would read a redirect's whole body to prepare the next
     # request, and would keep cookies.
-    adapter = _session().get_adapter(request.url or "")
-    response = adapter.send(request, stream=True, timeout=seconds, verify=True, proxies={})
+    response = _shared_adapter().send(request, stream=True, timeout=seconds, verify=True, proxies={})
     try:
         body = _read(response, maximum)
     finally:
@@ -162,44 +170,25 @@ def _typed(error: Exception, deadline: float) -> CallFailed:
     return TransportFailure(type(error).__name__)
 
 
-class _Local(threading.local):
-    session: requests.Session
-
-
-_local = _Local()
-_context_lock = threading.Lock()
+_lock = threading.Lock()
+_adapter: LimitedAdapter | None = None
 _context: ssl.SSLContext | None = None
 
 
-def _session() -> requests.Session:
-    """This thread's session."""
-    session = getattr(_local, "session", None)
-    return session if session is not None else _new_session()
+def _shared_adapter() -> LimitedAdapter:
+    global _adapter, _context
+    with _lock:
+        if _adapter is None:
+            _context = _context or tls_context()
+            _adapter = LimitedAdapter(POOL_SIZE, _context)
+        return _adapter
 
 
-def _new_session() -> requests.Session:
-    session = requests.Session()
-    session.trust_env = False
-    adapter = LimitedAdapter(POOL_SIZE, _shared_context())
-    session.mount("https://", adapter)
-    session.mount("http://", adapter)
-    _local.session = session
-    return session
-
-
-def _shared_context() -> ssl.SSLContext:
-    global _context
-    with _context_lock:
-        if _context is None:
-            _context = tls_context()
-        return _context
-
-
-def _forget_sessions() -> None:
+def _forget_connections() -> None:
     """A forked child must not talk on its parent's connections, nor wait for a lock that no thread of it holds."""
-    global _local, _context_lock
-    _local = _Local()
-    _context_lock = threading.Lock()
+    global _adapter, _lock
+    _adapter = None
+    _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_sessions)
+os.register_at_fork(after_in_child=_forget_connections)

@@ -288,7 +288,7 @@ def test_it_uses_every_address_of_a_name(monkeypatch: pytest.MonkeyPatch) -> Non
         assert call("GET", f"http://boxes.test:{server.port}/", deadline_seconds=5).body == b"second"
 
 
-def test_many_threads_call_at_once_each_on_its_own_connection() -> None:
+def test_many_threads_call_at_once_and_share_connections() -> None:
     def serve(connection: Connection, request: Request) -> None:
         connection.write(payload(200, request.path.encode()))
 
@@ -307,9 +307,19 @@ def test_many_threads_call_at_once_each_on_its_own_connection() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert server.accepted == 32
+        assert server.accepted <= 32
 
     assert answers == {True: 640}
+
+
+def test_a_new_thread_goes_on_with_the_connection_of_one_that_has_ended() -> None:
+    with serving(answering(payload(200, b"{}"))) as server:
+        for _ in range(5):
+            thread = threading.Thread(target=get, args=(server,))
+            thread.start()
+            thread.join()
+
+        assert server.accepted == 1
 
 
 def test_one_call_in_time_and_one_late_do_not_disturb_each_other() -> None:

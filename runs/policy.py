@@ -9,8 +9,8 @@ SLOTS = 640
 """Commands to boxes that one worker has in flight at most, nearly all of them polls that wait on their box: a thread that
 sleeps on a socket costs some ten kilobytes. Polls wait while three quarters of the slots suffice for all."""
 
-LONGEST_WAIT_SECONDS = 10
-"""How long one poll waits on the box: a silent run costs six requests a minute."""
+LONGEST_WAIT_SECONDS = 20
+"""How long one poll waits on the box: a silent run costs three requests a minute."""
 
 PIECE_BYTES = 256 * 1024
 LARGEST_PIECE_BYTES = 512 * 1024

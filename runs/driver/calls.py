@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 DISPATCH_SECONDS = 30
 PROBE_SECONDS = 15
-KILL_SECONDS = 15
+KILL_SECONDS = 30
 POLL_SECONDS = 10
 NOISE_BYTES = 32 * 1024
 

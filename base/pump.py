@@ -90,6 +90,19 @@ class LongDriver(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadingDriver(Protocol):
+    """What a driver has besides if some of its tasks only look: a worker that stops does not wait for their answers."""
+
+    def only_looks(self, task: Any) -> bool:
+        """Whether nothing is lost with the answer of this task."""
+        ...
+
+    def give_back(self, tasks: Sequence[Any]) -> None:
+        """Have others take up the rows of these tasks at once. Their answers will not be settled."""
+        ...
+
+
 def quick(drivers: Sequence[Driver]) -> list[Driver]:
     """The drivers whose tasks take seconds."""
     return [driver for driver in drivers if not isinstance(driver, LongDriver)]
@@ -169,6 +182,7 @@ class Pump:
             for driver in drivers
         }
         self._in_flight = {driver.name: 0 for driver in drivers}
+        self._looking: dict[int, tuple[ReadingDriver, Any]] = {}  # in flight, and nobody has to wait for them
         self._done: queue.SimpleQueue[tuple[Driver, Outcome]] = queue.SimpleQueue()
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
@@ -199,20 +213,28 @@ class Pump:
             return  # the pipe is full: it will wake
 
     def drain(self, seconds: float) -> int:
-        """Start nothing more and settle what is in flight, for at most `seconds`. Returns how many were left."""
+        """Start nothing more and settle what is in flight, for at most `seconds`; what only looks is not waited for.
+        Returns how many were left."""
         deadline = time.monotonic() + seconds
         long = [driver for driver in self.drivers if isinstance(driver, LongDriver)]
         for driver in long:
             driver.leave()
-        while self.in_flight and time.monotonic() < deadline:
+        while self.in_flight > len(self._looking) and time.monotonic() < deadline:
             if not self._settle_done():
                 select.select([self._woken], [], [], 0.1)
                 _drain(self._woken)
+        self._give_back()
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
-        for driver in long if not self.in_flight else ():
-            driver.close()
+        for driver in long:
+            if not self._in_flight[driver.name]:
+                driver.close()
         return self.in_flight
+
+    def _give_back(self) -> None:
+        drivers = {id(driver): driver for driver, _ in self._looking.values()}
+        for driver in drivers.values():
+            driver.give_back([task for owner, task in self._looking.values() if owner is driver])
 
     @property
     def in_flight(self) -> int:
@@ -230,6 +252,8 @@ class Pump:
             self._in_flight[driver.name] += len(tasks)
             _count_claimed(driver, tasks, self.counts)
             for task in tasks:
+                if isinstance(driver, ReadingDriver) and driver.only_looks(task):
+                    self._looking[id(task)] = driver, task
                 self._pools[driver.name].submit(self._perform, driver, task)
             started = True
         return started
@@ -248,6 +272,7 @@ class Pump:
                 break
             batches.setdefault(driver.name, []).append(outcome)
             by_name[driver.name] = driver
+            self._looking.pop(id(outcome.task), None)
         for name, outcomes in batches.items():
             self._in_flight[name] -= len(outcomes)
             settle(by_name[name], self.holder, outcomes, self.counts)

@@ -64,8 +64,8 @@ class Worker:
         self._stop.set()
         self.pump.wake()
 
-    def run(self) -> None:
-        """Work until `stop`. Raises what broke the worker."""
+    def run(self) -> int:
+        """Work until `stop`; how many tasks were left in flight. Raises what broke the worker."""
         for work in self.periodic:
             work.ensure()
             slots.bring_forward(work.name, within_ms=FIRST_PASS_MS)
@@ -79,6 +79,7 @@ class Worker:
                 self.pump.wait()
         left = self.pump.drain(DRAIN_SECONDS)
         log.info("worker_stopped", worker=self.number, left=left)
+        return left
 
     def _stamp(self) -> None:
         if time.monotonic() - self._stamped < HEARTBEAT_SECONDS:

@@ -109,6 +109,13 @@ def mark(claimed: Sequence[tuple[UUID, int]], *, kills: bool, answer_seconds: fl
         return {row[0] for row in cursor.fetchall()}
 
 
+def give_back(claimed: Sequence[tuple[UUID, int]]) -> None:
+    """These runs are due at once, and held by nobody."""
+    ids, generations = [run_id for run_id, _ in claimed], [generation for _, generation in claimed]
+    with connection.cursor() as cursor:
+        cursor.execute(_GIVE_BACK, {"ids": ids, "generations": generations})
+
+
 _LOCKED = "with locked as (select id from box_runs where id = any(%(ids)s::uuid[]) order by id for update)"
 _OURS = """
     from unnest(%(ids)s::uuid[], %(generations)s::bigint[]) as mine(id, generation)
@@ -119,6 +126,9 @@ _MARK_KILL = f"""
         next_step_at = greatest(run.next_step_at, clock_timestamp() + make_interval(secs => %(answer)s))
     {_OURS}
 """  # noqa: S608 - constants of ours
+_GIVE_BACK = f"""
+    {_LOCKED} update box_runs run set {leases.RELEASE}, next_step_at = clock_timestamp() {_OURS}
+"""  # noqa: S608
 _MARK_PROBE = f"""
     {_LOCKED} update box_runs run set probe_attempts = run.probe_attempts + 1, probe_attempted_at = clock_timestamp()
     {_OURS}

@@ -90,6 +90,14 @@ class RunDriver:
         self._in_flight.difference_update(outcome.task.id for outcome in outcomes)
         settle.settle(outcomes)
 
+    def only_looks(self, task: Task) -> bool:
+        """A poll may wait on its box for a long time; what it would have told is asked for again."""
+        return _step(task) == Step.POLL
+
+    def give_back(self, tasks: Sequence[Task]) -> None:
+        """Make these runs due and free, each only if it is still held for this task."""
+        claim.give_back([(task.id, task.generation) for task in tasks])
+
     def seconds_until_due(self) -> float | None:
         """Until the next run is due, or an answer overdue; None if no run needs anything."""
         with connection.cursor() as cursor:

@@ -126,6 +126,28 @@ def test_a_notification_ends_the_wait(link):
     pump.wait()  # returns, or the test's time limit ends it
 
 
+def test_draining_does_not_wait_for_what_only_looks_and_gives_it_back(link):
+    release, given = threading.Event(), []
+
+    class Looking(Numbers):
+        def perform(self, task: int) -> int:
+            return task if task == 1 else int(release.wait(30))
+
+        def only_looks(self, task: int) -> bool:
+            return task != 1
+
+        def give_back(self, tasks: list[int]) -> None:
+            given.extend(tasks)
+
+    driver = Looking(1, 2, 3)
+    pump = Pump([driver], Holder(1), link)
+    pump.step()
+
+    assert pump.drain(30) == 2
+    assert (list(driver.settled), sorted(given)) == ([1], [2, 3])
+    release.set()
+
+
 def test_draining_settles_what_is_in_flight_and_starts_nothing(link):
     release = threading.Event()
 

@@ -22,7 +22,7 @@ def test_a_worker_that_lost_its_database_ends_although_a_box_owes_it_an_answer(
     workers = Workers(fake.settings)
     process = workers.start()
     wait_for(leases.live_workers)
-    hold = fake.hold("command", when=lambda request: b"wait_for_news 10" in request.body)
+    hold = fake.hold("command", when=lambda request: b"wait_for_news 20" in request.body)
     try:
         begin("sleep 60")
         hold.wait_until_arrived()

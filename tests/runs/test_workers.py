@@ -22,6 +22,7 @@ from boxes.models import Box
 from conversations.models import Conversation
 from runs.models import Run
 from runs.services import start_run
+from tests.fakes.provider import FakeProvider
 from tests.runs.conftest import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -178,3 +179,22 @@ def test_a_worker_that_is_asked_to_stop_leaves_nothing_held(box: Box, workers: W
     step_free = Run.objects.get(pk=run.pk)
     assert step_free.lease_owner is None
     assert step_free.state == "running"
+
+
+def test_a_worker_that_is_asked_to_stop_does_not_wait_for_a_look(
+    fake: FakeProvider, begin: Callable[..., Run]
+) -> None:
+    workers = Workers(fake.settings)
+    process = workers.start()
+    wait_for(leases.live_workers)
+    hold = fake.hold("command", when=lambda request: b"wait_for_news 20" in request.body)
+    try:
+        run = begin("sleep 60")
+        hold.wait_until_arrived()
+        process.terminate()
+
+        assert process.wait(30) == 0
+        assert Run.objects.get(pk=run.pk).lease_owner is None
+    finally:
+        hold.release()
+        workers.close()

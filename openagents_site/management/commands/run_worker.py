@@ -40,14 +40,15 @@ class Command(BaseCommand):
             worker = Worker(drivers(), [] if options["no_passes"] else periodic_work())
             signal.signal(signal.SIGTERM, lambda *_: worker.stop())
             signal.signal(signal.SIGINT, lambda *_: worker.stop())
-            worker.run()
+            if worker.run():
+                end_now(0)  # the interpreter would wait for the threads that still look
         except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
             log.error("worker_lost_database", error=str(error).splitlines()[0])
-            end_now()
+            time.sleep(SENDING_SECONDS)
+            end_now(1)
 
 
-def end_now() -> NoReturn:
+def end_now(status: int) -> NoReturn:
     """End without waiting for the threads: a poll may wait on its box for seconds, and its answer can be written nowhere."""
-    time.sleep(SENDING_SECONDS)
     logging.shutdown()
-    os._exit(1)
+    os._exit(status)

@@ -19,10 +19,19 @@ its redaction does not keep the other runs of the worker waiting."""
 SMALLEST_PIECE_BYTES = 4 * 1024
 
 
-def policy_in_force(*, waits: bool) -> Policy:
-    """The policy; without `waits` polls come back at once, because threads are short or a person steps by hand."""
+FEW_STARTS = 4
+START_SECONDS = 0.05
+LONGEST_UNSEEN_SECONDS = 1.0
+"""Of many runs that start together, each is first looked at when the others may have started too: a look costs as much as
+half a start, and who waits for a start waits longer for each that comes before it."""
+
+
+def policy_in_force(*, waits: bool, starts: int = 0) -> Policy:
+    """The policy; without `waits` polls come back at once, because threads are short or a person steps by hand. `starts`
+    is how many runs are being started now."""
     interval = box_api().run_poll_interval_ms / 1000
-    return Policy(interval=interval, wait=LONGEST_WAIT_SECONDS if waits else 0)
+    first_look = min(LONGEST_UNSEEN_SECONDS, starts * START_SECONDS) if starts > FEW_STARTS else 0.0
+    return Policy(interval=interval, wait=LONGEST_WAIT_SECONDS if waits else 0, first_look=first_look)
 
 
 def piece_bytes(behind: int, step_failures: int) -> int:

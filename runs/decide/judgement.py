@@ -244,7 +244,8 @@ def _again(run: RunView, trouble: Trouble | None, now: datetime, policy: Policy,
 
 
 def _first_poll(run: RunView, now: datetime, policy: Policy) -> float:
-    return 0.0 if policy.wait else until_deadline(run, now, min(policy.fastest, policy.interval))
+    pause = policy.first_look if policy.wait else policy.fastest
+    return until_deadline(run, now, min(pause, policy.interval))
 
 
 def _after(run: RunView, seen: Observation, changes: RunChanges) -> RunView:

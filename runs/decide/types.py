@@ -107,7 +107,8 @@ class Observation:
 class Policy:
     """The numbers of the decision, in seconds.
 
-    `interval` is the longest time between two looks; `wait` how long a poll may wait on the box for news (0: not at all).
+    `interval` is the longest time between two looks; `wait` how long a poll may wait on the box for news (0: not at all);
+    `first_look` how long after its start such a poll is sent.
     A run is `young` for that long and looked at `fastest`; while it prints, every `talking`. `start_patience` is how long
     a dispatch may still be on its way; `sightings` how often in a row a run must be seen dead; after `away_after` calls
     in a row without an answer the provider counts as away; after `drain_attempts` looks that brought nothing, the rest of
@@ -116,6 +117,7 @@ class Policy:
 
     interval: float = 1.0
     wait: int = 0
+    first_look: float = 0.0
     young: float = 3.0
     fastest: float = 0.1
     talking: float = 0.2

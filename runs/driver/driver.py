@@ -53,6 +53,7 @@ class RunDriver:
         self._recovers = recovers
         self._gate = Gate()
         self._in_flight: set[UUID] = set()
+        self._starting: set[UUID] = set()
         self._orphans_at = 0.0
 
     def claim(self, holder: Holder, limit: int) -> Sequence[Task]:
@@ -64,7 +65,9 @@ class RunDriver:
             return []
         fault_point(CLAIMED)
         waits = self._waits and len(self._in_flight) + len(found) <= self.slots * 3 // 4
-        tasks = self._prepared(found, policy_in_force(waits=waits), client(gate=self._gate))
+        starts = len(self._starting) + sum(row.view.may_dispatch for row in found)
+        tasks = self._prepared(found, policy_in_force(waits=waits, starts=starts), client(gate=self._gate))
+        self._starting.update(task.id for task in tasks if _step(task) == Step.DISPATCH)
         self._in_flight.update(task.id for task in tasks)
         return tasks
 
@@ -87,7 +90,9 @@ class RunDriver:
 
     def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
         """Write what the commands told, each only if this worker still holds the run."""
-        self._in_flight.difference_update(outcome.task.id for outcome in outcomes)
+        answered = {outcome.task.id for outcome in outcomes}
+        self._in_flight -= answered
+        self._starting -= answered
         settle.settle(outcomes)
 
     def only_looks(self, task: Task) -> bool:

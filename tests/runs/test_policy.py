@@ -16,6 +16,12 @@ def test_the_interval_is_the_setting(settings: Any) -> None:
     assert 0 < policy_in_force(waits=True).wait < 60
 
 
+def test_the_first_look_comes_after_the_starts_of_those_that_were_admitted_together() -> None:
+    assert policy_in_force(waits=True, starts=1).first_look == 0
+    assert 0 < policy_in_force(waits=True, starts=10).first_look < 1
+    assert policy_in_force(waits=True, starts=500).first_look == 1
+
+
 def test_a_run_far_behind_its_log_is_read_in_larger_pieces() -> None:
     assert piece_bytes(0, 0) == PIECE_BYTES
     assert piece_bytes(100 << 20, 0) == LARGEST_PIECE_BYTES

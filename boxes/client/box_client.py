@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boxes.client.bodies import text
-from boxes.client.classification import create_error, general_error, invalid, success
+from boxes.client.classification import Answer, create_error, general_error, invalid, success
 from boxes.client.command_calls import CommandCalls
 from boxes.client.costs import Usage, parse_usage
 from boxes.client.dialect import CREATED_ID, DIALECTS
@@ -87,13 +87,10 @@ class BoxClient(CommandCalls):
         """Look at one box: by default one try in the time that a waiting person has."""
         seconds = timeout_seconds or self._interactive_seconds
         answer = self._exchange.read(Call("get", "GET", self._dialect.path(box_id), seconds), tries)
-        entry = unwrapped(success(answer, general_error))
-        found = text(entry, "id")
-        if found not in (None, box_id):
-            raise invalid(answer, "another box")
-        if found is None and text(entry, "state", "status") is None:
+        box = _about(box_id, answer)
+        if text(unwrapped(answer.document or {}), "id", "state", "status") is None:
             raise invalid(answer, "no box")
-        return parse_box(entry, box_id)
+        return box
 
     def list_page(
         self,
@@ -146,7 +143,7 @@ class BoxClient(CommandCalls):
         body |= {"ttlSeconds": ttl_seconds} if ttl_seconds is not None else {}
         seconds = timeout_seconds or self._interactive_seconds
         answer = self._exchange.send(Call("patch", "PATCH", self._dialect.path(box_id), seconds, json=body))
-        return parse_box(unwrapped(success(answer, general_error)), box_id)
+        return _about(box_id, answer)
 
     def stop(self, box_id: str, *, force: bool = False, timeout_seconds: float | None = None) -> ProviderBox:
         """Ask for the box to be stopped; `force` gives up its last snapshot. Safe to ask for again.
@@ -160,7 +157,7 @@ class BoxClient(CommandCalls):
             timeout_seconds or self.conf.stop_timeout_ms / 1000,
             json={"force": True} if force else None,
         )
-        return parse_box(unwrapped(success(self._exchange.send(call), general_error)), box_id)
+        return _about(box_id, self._exchange.send(call))
 
     def delete(self, box_id: str, *, timeout_seconds: float | None = None) -> Deletion:
         """Delete a box and its disk for ever. A box that is not there is deleted already."""
@@ -183,12 +180,26 @@ class BoxClient(CommandCalls):
         answer = self._exchange.read(
             Call("usage", "GET", self._dialect.path(box_id, "usage"), seconds), tries
         )
-        return parse_usage(success(answer, general_error))
+        document = success(answer, general_error)
+        _require_same(box_id, document, answer)
+        return parse_usage(document)
 
 
 def client(*, gate: Gate | None = None) -> BoxClient:
     """A client with the settings in force now."""
     return BoxClient(box_api(), gate=gate)
+
+
+def _about(box_id: str, answer: Answer) -> ProviderBox:
+    """The box that a successful answer shows. What it says of another box is no answer: neither its state nor its cost."""
+    entry = unwrapped(success(answer, general_error))
+    _require_same(box_id, entry, answer)
+    return parse_box(entry, box_id)
+
+
+def _require_same(box_id: str, entry: Mapping[str, Any], answer: Answer) -> None:
+    if text(entry, *CREATED_ID) not in (None, box_id):
+        raise invalid(answer, "another box")
 
 
 def _operation_id(document: Mapping[str, Any]) -> str | None:

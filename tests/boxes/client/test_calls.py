@@ -132,6 +132,29 @@ def test_an_answer_about_another_box_or_none_is_no_answer(
     assert caught.value.code == "box_response_invalid"
 
 
+OTHER = {"id": "bx_other123", "state": "archived", "settledCostMicrousd": 5}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "ask"),
+    [
+        ("POST", "/stop", {"box": OTHER}, lambda client: client.stop("bx_8bhkse3n")),
+        ("POST", "/stop", OTHER, lambda client: client.stop("bx_8bhkse3n")),
+        ("PATCH", "", {"sandbox": OTHER}, lambda client: client.patch("bx_8bhkse3n", name="ours")),
+        ("GET", "/usage", {"boxId": "bx_other123", "dollars": 1}, lambda client: client.usage("bx_8bhkse3n")),
+        ("GET", "/usage", {"sandboxId": "bx_other123", "seconds": 1}, lambda client: client.usage("bx_8bhkse3n")),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_box_says_nothing_of_this_one(
+    client: BoxClient, stub: responses.RequestsMock, method: str, path: str, body: dict[str, Any], ask: Any
+) -> None:
+    stub.add(method, BOX + path, json=body)
+
+    with pytest.raises(Unknown) as caught:
+        ask(client)
+    assert caught.value.code == "box_response_invalid"
+
+
 def test_the_listing_asks_for_what_is_not_archived(client: BoxClient, stub: responses.RequestsMock) -> None:
     stub.get(
         f"{BASE}/boxes",

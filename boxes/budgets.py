@@ -19,7 +19,7 @@ from base.clock import database_now
 from boxes.activity import idle_since
 from boxes.conf import box_api
 from boxes.errors import BudgetReached
-from boxes.models import Box, BudgetNotice
+from boxes.models import Box
 from boxes.states import StopReason
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,6 @@ log = structlog.get_logger(__name__)
 INSTALLATION = "installation"
 IDLE_SECONDS = 300
 """A box without activity for this long is idle for a spent budget, which need not wait for the ordinary idle time."""
-NOTICES_KEPT_DAYS = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +146,6 @@ def stop_idle_boxes(user_id: UUID | None) -> int:
     since = idle_since(boxes)
     idle = [box for box in boxes if (moment := since[box.pk]) is not None and moment <= idle_before]
     return sum(ask_stop(box, StopReason.BUDGET_REACHED) for box in idle)
-
-
-def forget_notices() -> int:
-    """Drop old notices; returns how many."""
-    before = (database_now() - timedelta(days=NOTICES_KEPT_DAYS)).date()
-    return BudgetNotice.objects.filter(day__lt=before).delete()[0]
 
 
 def _running(user_id: UUID | None) -> list[Box]:

@@ -7,7 +7,6 @@ from typing import Any
 from django.db import connection
 
 from base.sql import as_json
-from boxes.models import ProcessHeartbeat
 
 
 def stamp(name: str, details: dict[str, Any] | None = None) -> None:
@@ -29,13 +28,3 @@ def age_seconds(name: str) -> float | None:
         )
         row = cursor.fetchone()
     return float(row[0]) if row else None
-
-
-def forget(older_than_days: int) -> int:
-    """Drop the signs of processes that are long gone; returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"delete from {ProcessHeartbeat._meta.db_table} where stamped_at < clock_timestamp() - make_interval(days => %s)",  # noqa: S608
-            [older_than_days],
-        )
-        return int(cursor.rowcount)

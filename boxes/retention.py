@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from base.retention import RetentionSettings, Rule, before, forget, retention
 
-from base.clock import database_now
-from boxes import budgets, heartbeats, webhooks
-from boxes.models import ReconciliationEvent
+EVENTS_KEPT_DAYS = RetentionSettings.event_days  # long enough for a year's accounts
 
-HEARTBEATS_KEPT_DAYS = 7
-EVENTS_KEPT_DAYS = 400  # long enough for a year's accounts
+RULES = (
+    Rule(
+        "signs of life",
+        "process_heartbeats",
+        "name",
+        before("stamped_at"),
+        lambda: retention().heartbeat_days,
+    ),
+    Rule(
+        "notices of spent budgets",
+        "box_budget_notices",
+        "id",
+        "r.day < (clock_timestamp() at time zone 'UTC')::date - %(days)s",
+        lambda: retention().notice_days,
+    ),
+    Rule(
+        "handled events",
+        "box_reconciliation_events",
+        "id",
+        f"{before('handled_at')} and {before('observed_at')} and (r.last_seen_at is null or {before('last_seen_at')})",
+        lambda: retention().event_days,
+    ),
+    Rule(
+        "webhook deliveries",
+        "box_webhook_deliveries",
+        "delivery_id",
+        before("received_at"),
+        lambda: retention().delivery_days,
+    ),
+)
 
 
 def prune() -> int:
     """Drop signs of life, notices, deliveries and handled events that are old; returns how many. What is open stays."""
-    forgotten = heartbeats.forget(HEARTBEATS_KEPT_DAYS) + budgets.forget_notices()
-    return forgotten + forget_events() + webhooks.forget_deliveries()
-
-
-def forget_events() -> int:
-    """Drop events that were handled long ago and have not been seen since; returns how many."""
-    before = database_now() - timedelta(days=EVENTS_KEPT_DAYS)
-    old = ReconciliationEvent.objects.filter(handled_at__lt=before, observed_at__lt=before)
-    return old.exclude(last_seen_at__gte=before).delete()[0]
+    return forget(RULES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boxes import budgets, fanout, retention
+from boxes import budgets, fanout
 
 
 def promote_fanouts() -> None:
@@ -13,8 +13,3 @@ def promote_fanouts() -> None:
 def enforce_budgets() -> None:
     """Report spent budgets, and stop idle boxes where it is set so. Every minute."""
     budgets.enforce()
-
-
-def prune() -> None:
-    """Drop what nobody needs any more. Every day."""
-    retention.prune()

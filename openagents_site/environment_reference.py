@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from base.conf import Declaration, declarations
+from base.retention import RetentionSettings
 from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
@@ -19,6 +20,7 @@ FAMILIES: tuple[tuple[str, type], ...] = (
     ("Conversations", ConversationSettings),
     ("Paired machines", MachineSettings),
     ("Repositories", ForgeSettings),
+    ("What is kept, and for how long", RetentionSettings),
 )
 HEADER = """\
 # Every setting of OpenAgents Boxes. Copy to `.env` beside it, or set in the environment, which wins.

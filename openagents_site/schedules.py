@@ -31,8 +31,7 @@ SCHEDULES: tuple[Scheduled, ...] = (
     Scheduled("expire pairings", "work.tasks.expire_pairings", 1),
     Scheduled("expire assignments", "forge.tasks.expire_assignments", 1),
     Scheduled("forget old rows", "openagents_site.tasks.forget_old_rows", 60),
-    Scheduled("prune boxes", "boxes.tasks.prune", DAY),
-    Scheduled("prune logs", "runs.tasks.prune_logs", DAY),
+    Scheduled("prune", "openagents_site.tasks.prune", DAY),
 )
 
 

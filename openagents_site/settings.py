@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from base import embedded_postgres, state_root
 from base.conf import from_environment
+from base.retention import RetentionSettings
 from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
@@ -243,6 +244,7 @@ CONVERSATIONS = from_environment(ConversationSettings, env)
 MACHINES = from_environment(MachineSettings, env)
 WORK = from_environment(WorkSettings, env)
 FORGE = from_environment(ForgeSettings, env)
+RETENTION = from_environment(RetentionSettings, env)
 BOX_API = from_environment(BoxApi, env)
 if EMBEDDED:
     BOX_API.setdefault("base_url", state_root.provider_url() or BoxApi.base_url)

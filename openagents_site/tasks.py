@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import structlog
+
 from accounts import idempotency, rates
 from base import pump
 from base.pump import Holder
 from boxes import heartbeats, slots
+from openagents_site import retention
 from openagents_site.periodic import RECONCILE, ensure_reconcile_slot, run_reconcile
 from openagents_site.registry import drivers
 from runs.services import recover
 
+log = structlog.get_logger(__name__)
 SCHEDULER = "scheduler"  # the heartbeat's name; the supervisor watches its age
 
 
@@ -34,6 +38,13 @@ def drive_due() -> None:
 
 
 def forget_old_rows() -> None:
-    """Rows that nobody will ask for again."""
+    """Rows that nobody will ask for again: answers to repeated requests, and windows of rate limits."""
     idempotency.forget_old()
     rates.forget_old()
+
+
+def prune() -> None:
+    """What is kept for a time only. Every day."""
+    for forgotten in retention.prune():
+        if forgotten.rows:
+            log.info("pruned", what=forgotten.what, rows=forgotten.rows, days=forgotten.days)

@@ -6,8 +6,8 @@ time until the next pass.
 
 from __future__ import annotations
 
-from boxes.webhooks.deliveries import accept, forget_deliveries
+from boxes.webhooks.deliveries import accept
 from boxes.webhooks.looks import LookDriver
 from boxes.webhooks.signature import Delivery, Untrusted, verified
 
-__all__ = ["Delivery", "LookDriver", "Untrusted", "accept", "forget_deliveries", "verified"]
+__all__ = ["Delivery", "LookDriver", "Untrusted", "accept", "verified"]

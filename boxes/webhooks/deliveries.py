@@ -12,7 +12,6 @@ from boxes.webhooks.signature import Delivery
 
 log = structlog.get_logger(__name__)
 DRIVER = "looks"
-KEPT_DAYS = 7  # far longer than a provider repeats a delivery
 LONGEST_BOX_ID = 200
 
 
@@ -26,16 +25,6 @@ def accept(delivery: Delivery) -> bool:
             _make_due(box)
     log.info("delivery_taken", event_type=delivery.event_type, box=str(box.pk) if box else None)
     return True
-
-
-def forget_deliveries() -> int:
-    """Drop deliveries that nobody will repeat any more; returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "delete from box_webhook_deliveries where received_at < clock_timestamp() - make_interval(days => %s)",
-            [KEPT_DAYS],
-        )
-        return int(cursor.rowcount)
 
 
 def _row_of(delivery: Delivery) -> Box | None:

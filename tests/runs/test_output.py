@@ -13,7 +13,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runs import tasks
+from runs import retention
 from runs.errors import InvalidOutputOffset
 from runs.log_store import TAIL_BYTES
 from runs.models import Run, RunLogChunk
@@ -327,10 +327,10 @@ def test_logs_are_pruned_after_their_time_and_the_end_stays(make_run: MakeRun, s
     with pgtrigger.ignore("runs.Run:run_2_terminal"):
         Run.objects.filter(pk=old.pk).update(finished_at=timezone.now() - timedelta(days=31))
 
-    tasks.prune_logs()
+    retention.prune_logs()
 
     assert set(RunLogChunk.objects.values_list("run_id", flat=True)) == {new.pk, alive.pk}
     assert "".join(log_text(Run.objects.get(pk=old.pk))) == "hello\n"
     settings.BOX_API = settings.BOX_API | {"run_log_retention_days": 0}
-    tasks.prune_logs()
+    retention.prune_logs()
     assert RunLogChunk.objects.count() == 2

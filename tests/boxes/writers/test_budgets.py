@@ -14,7 +14,8 @@ from base.clock import database_now
 from boxes import budgets, fanout, services
 from boxes.errors import STATUS_BY_CODE, BudgetReached
 from boxes.models import Box, BudgetNotice
-from boxes.tasks import enforce_budgets, prune
+from boxes.retention import prune
+from boxes.tasks import enforce_budgets
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
 from tests.boxes.writers.conftest import MakeBox

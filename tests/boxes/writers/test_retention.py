@@ -9,8 +9,7 @@ import pytest
 
 from base.clock import database_now
 from boxes.models import ProcessHeartbeat, ReconciliationEvent
-from boxes.retention import EVENTS_KEPT_DAYS
-from boxes.tasks import prune
+from boxes.retention import EVENTS_KEPT_DAYS, prune
 from tests.boxes.writers.conftest import MakeBox
 
 pytestmark = pytest.mark.django_db

@@ -151,6 +151,12 @@ class BoxNotOwned(AssignmentError):
     code = "box_not_owned"
 
 
+class TargetRevoked(AssignmentError):
+    """The computer was revoked."""
+
+    code = "assignment_machine_revoked"
+
+
 class InvalidCredential(AssignmentError):
     """The credential is not valid."""
 
@@ -182,5 +188,9 @@ STATUS_BY_CODE: Mapping[str, int] = {
     AssignmentNotFound.code: 404,
     AssignmentNotLive.code: 409,
     BoxNotOwned.code: 404,
+    TargetRevoked.code: 409,
     InvalidCredential.code: 401,
 }
+
+PUBLIC_CODE: Mapping[str, str] = {TargetRevoked.code: "machine_revoked"}
+"""The code that the API shows, where it is not the error's own."""

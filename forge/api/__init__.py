@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from base.api.errors import register_statuses
-from forge.errors import STATUS_BY_CODE
+from forge.errors import PUBLIC_CODE, STATUS_BY_CODE
 
-register_statuses(STATUS_BY_CODE)
+register_statuses(STATUS_BY_CODE, PUBLIC_CODE)

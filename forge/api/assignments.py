@@ -27,9 +27,10 @@ from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from forge import assignments
 from forge.assignments.watching import key_of
-from forge.errors import AssignmentNotFound
+from forge.errors import AssignmentNotFound, TargetRevoked
 from forge.models import Assignment
 from forge.states import AssignmentState, Delivery, TargetKind
+from work.errors import MachineRevoked
 
 CREATES_PER_MINUTE = 10
 WAIT = OpenApiParameter("wait", int, description="Seconds to wait for news, 0 to 25.")
@@ -189,9 +190,13 @@ def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
         "conversation": "conversation_id",
     }
     keywords = {names.get(name, name): value for name, value in wanted.items()}
-    made, _ = assignments.create(
-        requesting_user=user_of(request), idempotency_key=f"api-{ticket}", **keywords
-    )
+    try:
+        made, _ = assignments.create(
+            requesting_user=user_of(request), idempotency_key=f"api-{ticket}", **keywords
+        )
+    except MachineRevoked as refused:
+        # To a computer that shows its token this is 401; the caller here is who they say.
+        raise TargetRevoked(refused.detail) from refused
     return Answer(202, dict(AssignmentSerializer(find_assignment(request, made.pk)).data))
 
 

@@ -13,6 +13,7 @@ from forge.models import Assignment, Repository
 from forge.receipts import append
 from forge.services import create_comment, create_issue, set_member, update_repository
 from tests.forge.machines import paired_machine
+from work.machines import revoke_machine
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_provider")]
 API = "/api/v1"
@@ -267,6 +268,18 @@ def test_an_attempt_that_cannot_be_is_refused(client, wanted, changes, status, c
 
     assert (answer.status_code, code_of(answer)) == (status, code)
     assert not Assignment.objects.exists()
+
+
+def test_a_revoked_computer_takes_no_attempt(client, wanted, owner):
+    machine, _ = paired_machine(owner)
+    revoke_machine(machine)
+    body = {name: value for name, value in wanted.items() if name not in {"box", "command"}}
+
+    answer = client.post(
+        f"{API}/assignments", body | {"machine": str(machine.pk), "agent_id": "a", "cwd": "/"}
+    )
+
+    assert (answer.status_code, code_of(answer)) == (409, "machine_revoked")
 
 
 def test_a_deadline_as_text_narrows(client, wanted):

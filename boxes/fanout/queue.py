@@ -17,6 +17,7 @@ from boxes.admission import Limits, Tenant
 from boxes.budgets import Spending
 from boxes.conf import box_api
 from boxes.errors import ProviderCode, Refused
+from boxes.fanout.plans import CANCELLED
 from boxes.fanout.records import queue_reason, recount
 from boxes.models import Box, FanoutItem, FanoutRequest
 from boxes.states import ItemState
@@ -98,7 +99,7 @@ def promote_queued() -> int:
 def put_back(box_pk: UUID, refused: Refused) -> bool:
     """Put the item of a reservation that the provider refused back into the queue, and give its place free.
 
-    After a refusal about billing or rate, the items of the same request for which nobody has asked yet go back as well. False
+    In a plan that was cancelled nothing waits any more: there the item is refused. After a refusal about billing or rate, the items of the same request for which nobody has asked yet go back as well. False
     if the row is not a plan's, or is not a bare reservation any more.
     """
     with transaction.atomic():
@@ -203,13 +204,14 @@ def _lock_reservations(box_pk: UUID, request_pk: UUID, *, others: bool) -> list[
 
 def _requeue(request: FanoutRequest, box_pks: list[UUID], refused: Refused, *, refusals: int) -> None:
     pause = refused.retry_after_seconds or AFTER_REFUSAL.after(refusals).total_seconds()
+    is_over = request.cancelled_at is not None
     request.items.filter(box_id__in=box_pks).update(
-        state=ItemState.QUEUED,
-        queue_reason=queue_reason(refused.code),
+        state=ItemState.REFUSED if is_over else ItemState.QUEUED,
+        queue_reason=CANCELLED if is_over else queue_reason(refused.code),
         box=None,
         admitted_at=None,
         queued_at=ClockTimestamp(),
-        next_attempt_at=ClockTimestamp() + timedelta(seconds=pause),
+        next_attempt_at=None if is_over else ClockTimestamp() + timedelta(seconds=pause),
     )
     with connection.cursor() as cursor:
         cursor.execute("delete from conversation_boxes where id = any(%s)", [box_pks])

@@ -388,6 +388,22 @@ def test_a_cancelled_item_is_not_promoted_and_its_label_is_free(conversation: Co
     assert states(admit(conversation, 1, labels=["c"])) == ["admitted"]
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_what_the_provider_refuses_of_a_cancelled_plan_does_not_wait_again(
+    conversation: Conversation, provider: FakeProvider, cancelled: bool
+) -> None:
+    request = admit(conversation, 2)
+    if cancelled:
+        fanout.cancel(request)
+    provider.always("create", status=402, code="billing_required")
+    run_driver()
+    pass_queue_time(3600)
+
+    assert fanout.promote_queued() == (0 if cancelled else 2)
+    assert reasons(request) == (["cancelled"] * 2 if cancelled else [None] * 2)
+    assert Box.objects.count() == (0 if cancelled else 2)
+
+
 def test_a_deleted_owner_has_nothing_waiting(conversation: Conversation, owner: User) -> None:
     request = admit(conversation, 4)
 

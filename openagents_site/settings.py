@@ -6,6 +6,7 @@ starts, and secrets are generated once into the state folder. With DATABASE_URL 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from datetime import timedelta
@@ -253,4 +254,7 @@ if EMBEDDED:
 LOGGING_CONFIG = None
 logging_settings(level=_site.log_level, human=sys.stderr.isatty() and "PYTEST_VERSION" not in os.environ)
 DJANGO_STRUCTLOG_USER_ID_FIELD = "pk"
+DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = (
+    logging.INFO
+)  # a client's mistake is no trouble of ours; git begins with a 401
 SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from .api_client import WAIT_SECONDS, Api, ApiError
+from .api_client import WAIT_SECONDS, ApiError
+from .patient_api import PatientApi
 
 COMMAND = """\
 echo "Hello from a box: $(uname -sm), user $(id -un 2>/dev/null || id -u), home $HOME"
@@ -24,7 +24,6 @@ READY_SECONDS = 120.0
 RUN_SECONDS = 180.0  # the command takes three
 SETTLEMENT_SECONDS = 20.0
 PASS_SECONDS = 20.0  # a worker that starts has a reconcile pass done within seconds
-AGAIN_SECONDS = 60.0  # for how long a site that does not answer is asked again
 Say = Callable[[str, str], None]  # text, style
 
 
@@ -33,12 +32,13 @@ class FirstRunFailed(Exception):
 
 
 class FirstRun:
-    """One run from nothing to its cost. `say` prints a line; `stopping` tells that nobody waits for it any more."""
+    """One run from nothing to its cost. `say` prints a line."""
 
-    def __init__(self, api: Api, say: Say, stopping: Callable[[], bool]) -> None:
+    title = "A run, through the public API:"
+
+    def __init__(self, api: PatientApi, say: Say) -> None:
         self._api = api
         self._say = say
-        self._stopping = stopping
 
     def do(self) -> int:
         """The command's exit status. Raises FirstRunFailed; the box is stopped in any case."""
@@ -48,6 +48,7 @@ class FirstRun:
             raise FirstRunFailed(f"{error.detail} ({error.code})") from error
 
     def _do(self) -> int:
+        self._prepare()
         began = time.monotonic()
         box = self._box()
         try:
@@ -56,17 +57,31 @@ class FirstRun:
                 f"box {box['label']} ({box['box_id']}) is ready after {time.monotonic() - began:.1f} s",
                 "green",
             )
-            status = self._exit_status(self._run(box))
+            status = self._exit_status(self._followed(self._start(box)))
+            self._conclude(box)
         finally:
-            stopped = self._persistently(
-                lambda key: self._api.post(f"/api/v1/boxes/{box['id']}/stop", key=key)
-            )
+            stopped = self._api.post(f"/api/v1/boxes/{box['id']}/stop")
         self._say(f"box stopped after {stopped['lifetime_seconds']} s; {self._cost(box['id'])}", "green")
         return status
 
+    def _prepare(self) -> None:
+        """What has to be there before the box."""
+
+    def _start(self, box: dict[str, Any]) -> dict[str, Any]:
+        """The run that works in the box."""
+        self._show_command(COMMAND)
+        return self._api.post("/api/v1/runs", {"box": box["id"], "command": COMMAND})
+
+    def _conclude(self, box: dict[str, Any]) -> None:
+        """What is looked at after the run, while the box is there."""
+
+    def _show_command(self, command: str) -> None:
+        for line in command.splitlines():
+            self._say(f"  $ {line}", "dim")
+
     def _box(self) -> dict[str, Any]:
         """A new box. Boxes that ended with an earlier start count until the worker has looked at them: that is waited for."""
-        for _ in self._until(PASS_SECONDS):
+        for _ in self._api.until(PASS_SECONDS):
             try:
                 return self._new_box()
             except ApiError as error:
@@ -75,29 +90,24 @@ class FirstRun:
         return self._new_box()
 
     def _new_box(self) -> dict[str, Any]:
-        return self._persistently(lambda key: self._api.post("/api/v1/boxes", {}, key))
+        return self._api.post("/api/v1/boxes", {})
 
     def _ready(self, box: dict[str, Any]) -> dict[str, Any]:
-        for _ in self._until(READY_SECONDS):
+        for _ in self._api.until(READY_SECONDS):
             if box["state"] in READY_STATES and box["box_id"]:
                 return box
             if box["stopped_at"] or box["state"] not in STARTING_STATES | READY_STATES:
                 raise FirstRunFailed(
                     f"the box ended before it was ready (state {box['state']}, {box['stop_reason']})"
                 )
-            box = self._get(f"/api/v1/boxes/{box['id']}")
+            box = self._api.get(f"/api/v1/boxes/{box['id']}")
         raise FirstRunFailed(f"the box was not ready after {READY_SECONDS:.0f} s (state {box['state']})")
 
-    def _run(self, box: dict[str, Any]) -> dict[str, Any]:
-        """Start the command, show its output as it comes, and return the run as it ended."""
-        for line in COMMAND.splitlines():
-            self._say(f"  $ {line}", "dim")
-        run = self._persistently(
-            lambda key: self._api.post("/api/v1/runs", {"box": box["id"], "command": COMMAND}, key)
-        )
+    def _followed(self, run: dict[str, Any]) -> dict[str, Any]:
+        """Show the run's output as it comes, and return the run as it ended."""
         offset, shown, deadline = 0, _Lines(self._say), time.monotonic() + RUN_SECONDS
         while True:
-            if self._stopping():
+            if self._api.stopping():
                 raise FirstRunFailed("stopped before the command ended")
             if time.monotonic() > deadline:
                 raise FirstRunFailed(
@@ -106,7 +116,7 @@ class FirstRun:
             ended = run[
                 "is_terminal"
             ]  # known before the output is read, so that the last of it is not missed
-            part = self._get(
+            part = self._api.get(
                 f"/api/v1/runs/{run['id']}/output?offset={offset}&wait={0 if ended else WAIT_SECONDS}"
             )
             shown.add(part["output"])
@@ -114,7 +124,7 @@ class FirstRun:
                 shown.end()
                 return run
             offset = part["next_offset"]
-            run = run if ended else self._get(f"/api/v1/runs/{run['id']}")
+            run = run if ended else self._api.get(f"/api/v1/runs/{run['id']}")
 
     def _exit_status(self, run: dict[str, Any]) -> int:
         status, state = run["exit_status"], run["state"]
@@ -126,37 +136,12 @@ class FirstRun:
         return int(status)
 
     def _cost(self, box_id: str) -> str:
-        for _ in self._until(SETTLEMENT_SECONDS):
-            box = self._get(f"/api/v1/boxes/{box_id}")
+        for _ in self._api.until(SETTLEMENT_SECONDS):
+            box = self._api.get(f"/api/v1/boxes/{box_id}")
             if box["usage_settled_at"]:
                 cost = box["settled_cost_microusd"]
                 return "cost unknown" if cost is None else f"cost ${cost / 1_000_000:.6f}"
         return "cost not settled yet"
-
-    def _until(self, seconds: float) -> Iterator[None]:
-        """Twice a second for so long, as long as anybody waits for it."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self._stopping():
-            yield
-            time.sleep(0.5)
-
-    def _get(self, path: str) -> dict[str, Any]:
-        return self._persistently(lambda _: self._api.get(path))
-
-    def _persistently(self, request: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-        """Send it again, under the same key, while the site is not there: its processes may be killed at any time."""
-        key, deadline = str(uuid.uuid4()), time.monotonic() + AGAIN_SECONDS
-        while True:
-            try:
-                return request(key)
-            except ApiError as error:
-                if not _may_pass(error) or time.monotonic() > deadline or self._stopping():
-                    raise
-            time.sleep(0.5)
-
-
-def _may_pass(error: ApiError) -> bool:
-    return error.status in {0, 500, 502, 503, 504} or error.code == "idempotency_in_progress"
 
 
 class _Lines:

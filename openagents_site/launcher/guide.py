@@ -9,9 +9,11 @@ from pathlib import Path
 
 from rich.text import Text
 
-from . import provision
+from . import program, provision
 from .api_client import Api
+from .first_attempt import FirstAttempt
 from .first_run import FirstRun, FirstRunFailed
+from .patient_api import PatientApi
 from .terminal import Terminal
 
 DONE_FILE = "first-run-done"
@@ -28,13 +30,19 @@ class Provisioned:
 
 
 class Guide:
-    """Talks to the site at `url` as its administrator, whose secrets are in `state`/private."""
+    """Talks to the site at `url` as its administrator, whose secrets are in `state`/private.
 
-    def __init__(self, terminal: Terminal, url: str, state: Path, stopping: threading.Event) -> None:
+    `boxes_reach_site`: whether a box can clone from there.
+    """
+
+    def __init__(
+        self, terminal: Terminal, url: str, state: Path, stopping: threading.Event, *, boxes_reach_site: bool
+    ) -> None:
         self._terminal = terminal
         self._url = url
         self._state = state
         self._stopping = stopping
+        self._boxes_reach_site = boxes_reach_site
 
     @property
     def had_first_run(self) -> bool:
@@ -42,16 +50,33 @@ class Guide:
 
     def first_run(self) -> int:
         """Do a run and show it; its exit status, or 1 with a sentence if there is none."""
+        run = self._chosen()
         self._terminal.say()
-        self._terminal.say("A run, through the public API:", style="bold")
-        api = Api(self._url, (self._state / "private" / provision.TOKEN_FILE).read_text().strip())
+        self._terminal.say(run.title, style="bold")
         try:
-            status = FirstRun(api, self._say, self._stopping.is_set).do()
+            status = run.do()
         except FirstRunFailed as reason:
             self._terminal.say(f"The run could not be done: {reason}.", style="bold red")
             return 1
         (self._state / DONE_FILE).touch()
         return status
+
+    def _chosen(self) -> FirstRun:
+        """An attempt at an issue, where there is what it takes."""
+        token = (self._state / "private" / provision.TOKEN_FILE).read_text().strip()
+        api = PatientApi(Api(self._url, token), self._stopping.is_set)
+        if not program.has_git():
+            self._terminal.say(
+                "git is not installed here: a plain run, without a repository.", style="yellow"
+            )
+        elif not self._boxes_reach_site:
+            self._terminal.say(
+                f"Boxes elsewhere cannot reach {self._url}: a plain run, without a repository. Set PUBLIC_BASE_URL.",
+                style="yellow",
+            )
+        else:
+            return FirstAttempt(api, self._say, token)
+        return FirstRun(api, self._say)
 
     def closing_words(self, provisioned: Provisioned) -> None:
         """Where everything is and how to use it."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 
@@ -108,6 +109,12 @@ def make(state: state_root.StateRoot, web_port: str | None) -> Plan:
         key = state_root.private_secret("provider_key", state.path)
         environment |= {"BOX_API_BASE_URL": url, "BOX_API_KEY": key}
     return Plan(state, web, provider, environment)
+
+
+def boxes_reach(url: str, environment: Mapping[str, str]) -> bool:
+    """Whether a box can reach the site at `url`: one that is elsewhere does not reach this machine's own addresses."""
+    is_here = urlsplit(url).hostname in {"127.0.0.1", "::1", "localhost"}
+    return not (is_here and _has_own_provider(environment))
 
 
 def provider_environment(

@@ -88,7 +88,10 @@ def _already_running(hold: Hold, options: UpOptions, terminal: Terminal, state: 
     terminal.say(f"Already running at {url} (process {process}; logs in {state / 'logs'}).")
     if options.port and not url.endswith(f":{options.port}"):
         raise UpFailed(f"to have it on port {options.port}, end process {process} first")
-    return Guide(terminal, url, state, threading.Event()).first_run() if options.once else 0
+    if not options.once:
+        return 0
+    reached = plan.boxes_reach(url, os.environ)
+    return Guide(terminal, url, state, threading.Event(), boxes_reach_site=reached).first_run()
 
 
 class Start:
@@ -186,7 +189,9 @@ class Start:
 
     def _led(self, provisioned: Provisioned) -> int:
         stopping = self._supervisor.stopping
-        guide = Guide(self._terminal, self._plan.public_url, self._state.path, stopping)
+        url = self._plan.public_url
+        reached = plan.boxes_reach(url, os.environ)
+        guide = Guide(self._terminal, url, self._state.path, stopping, boxes_reach_site=reached)
         try:
             with self._step("Site, scheduler, worker and provider"):
                 wait_until_ready(

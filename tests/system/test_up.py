@@ -104,10 +104,11 @@ def test_a_fresh_clone_does_a_run_in_a_box_and_ends(once: tuple[int, str]) -> No
     status, said = once
 
     assert status == 0, said
-    assert "Hello from a box" in said
-    assert "step 5 of 5" in said
-    assert "result.txt holds: written by the box" in said
+    assert said.index("issue #1: greet says helo") < said.index("not ok  Helo, world!")
+    assert said.index("not ok  Helo, world!") < said.index("ok      Hello, world!")
     assert "the run completed, exit status 0" in said
+    assert re.search("the attempt completed: agent/issue-1 is at [0-9a-f]{40}", said)
+    assert "its credential is refused now: fatal: Authentication failed" in said
     assert re.search(r"box stopped after \d+ s; cost (\$\d|not settled yet)", said)
     assert "Traceback" not in said
 
@@ -243,6 +244,7 @@ def test_it_uses_a_database_and_a_provider_of_ones_own(clone: Clone, once: tuple
         good = clone.starts("--once", env=own)
         assert good.ends(START_SECONDS) == 0, good.said()
         assert not re.search("postgres |provider .*started", good.said())
+        assert "step 5 of 5" in good.said()  # a box elsewhere cannot clone from here: a plain run
 
         refused = clone.starts("--once", env=own | {"BOX_API_KEY": "another"})
         assert refused.ends() == 1

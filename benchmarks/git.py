@@ -113,7 +113,7 @@ def _repository(made: Installation) -> str:
     from forge.services import create_repository
 
     [owner] = owners(1)
-    user = User.objects.get(visitor__conversations__boxes=owner.boxes[0][0])
+    user = User.objects.get(visitor__conversations__boxes__pk=owner.boxes[0][0])
     create_repository(user, "bench")
     return f"http://x:{owner.token}@127.0.0.1:{made.port}/{user.slug}/bench.git"
 

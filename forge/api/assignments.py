@@ -196,7 +196,7 @@ def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
         )
     except MachineRevoked as refused:
         # To a computer that shows its token this is 401; the caller here is who they say.
-        raise TargetRevoked(refused.detail) from refused
+        raise TargetRevoked(detail=refused.detail) from refused
     return Answer(202, dict(AssignmentSerializer(find_assignment(request, made.pk)).data))
 
 

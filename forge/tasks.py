@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forge import assignments, pushes
+from forge import assignments, pushes, tidying
 
 
 def expire_assignments() -> None:
@@ -10,3 +10,8 @@ def expire_assignments() -> None:
     assignments.expire()
     assignments.catch_up()
     pushes.settle_all_left_behind()
+
+
+def tidy_repositories() -> None:
+    """Join the packs that pushes leave, and remove what killed ones left."""
+    tidying.tidy_all()

@@ -32,6 +32,7 @@ SCHEDULES: tuple[Scheduled, ...] = (
     Scheduled("expire assignments", "forge.tasks.expire_assignments", 1),
     Scheduled("forget old rows", "openagents_site.tasks.forget_old_rows", 60),
     Scheduled("prune", "openagents_site.tasks.prune", DAY),
+    Scheduled("tidy repositories", "forge.tasks.tidy_repositories", DAY),
 )
 
 

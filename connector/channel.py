@@ -13,7 +13,7 @@ from connector.journal import Journal, Told
 from connector.logs import event, trouble
 from connector.server import Server
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 GOODBYE_SECONDS = 5.0
 
 

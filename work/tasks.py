@@ -16,4 +16,5 @@ def recover() -> None:
 def expire_pairings() -> None:
     """End pairings that were not claimed in time, and forget old questions to machines. Every minute."""
     machines.expire_pairings()
+    machines.forget_pairings()
     asking.forget_old()

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import RateWindow, User
 from tests.conftest import ApiOf
-from work.machines import expire_pairings
+from work.machines import expire_pairings, forget_pairings
 from work.models import Machine, MachinePairing
 
 pytestmark = pytest.mark.django_db
@@ -168,3 +168,20 @@ def test_switched_off_nothing_is_paired(owner: User, api_of: ApiOf, settings: An
 
     for answer in (ask(), approve(api_of, owner, "AAAA-BBBB")):
         assert (answer.status_code, code_of(answer)) == (403, "computer_controller_disabled")
+
+
+def test_what_came_to_nothing_is_forgotten_after_a_day(owner: User, api_of: ApiOf) -> None:
+    approve(api_of, owner, ask().json()["code"])
+    old = timezone.now() - timedelta(days=1, minutes=1)
+    for number in range(2):
+        MachinePairing.objects.create(
+            code_digest=bytes([number]) * 32, poll_secret_digest=b"x" * 32, name="old", tier="probe",
+            status=["expired", "pending"][number], created_at=old - timedelta(minutes=1), expires_at=old,
+        )  # fmt: skip
+
+    assert forget_pairings() == 1
+
+    assert sorted(MachinePairing.objects.values_list("name", "status")) == [
+        ("laptop", "approved"),
+        ("old", "pending"),
+    ]

@@ -9,6 +9,7 @@ from work.machines.pairing import (
     claim_pairing,
     expire_pairings,
     find_pairing,
+    forget_pairings,
     start_pairing,
 )
 from work.machines.revoking import revoke_machine
@@ -22,6 +23,7 @@ __all__ = [
     "claim_pairing",
     "expire_pairings",
     "find_pairing",
+    "forget_pairings",
     "revoke_machine",
     "start_pairing",
 ]

@@ -136,6 +136,12 @@ def expire_pairings() -> int:
     return count
 
 
+def forget_pairings() -> int:
+    """Delete what expired a day ago without having become a machine, since anybody may ask to be paired; returns how many."""
+    nothing = MachinePairing.objects.filter(status=PairingStatus.EXPIRED, machine=None)
+    return nothing.filter(expires_at__lt=database_now() - limits.EXPIRED_PAIRING_KEPT).delete()[0]
+
+
 def _claimed(pairing: MachinePairing | None, poll_secret: str, now: datetime) -> Claim | CodedError:
     """The claim, or the refusal: an expiry is written, so it must not be raised inside the transaction."""
     if pairing is None or not _is_secret_of(pairing, poll_secret):

@@ -61,16 +61,15 @@ def judge(repository: Repository, shown: Presented, before: Caller, updates: Ite
     return Decision(who, refusals(who, repository, updates))
 
 
-def note_intent(repository: Repository, principal: str, updates: Iterable[RefUpdate]) -> None:
-    """Note, committed at once, what is about to move."""
-    about = {update.ref: {"old": update.old, "new": update.new} for update in updates}
+def note_intent(repository: Repository, principal: str, about: receipts.Changes) -> None:
+    """Note, committed at once, what is about to move: ref -> {old, new}, old as it really is."""
     with notify.own_connection() as link:
         link.execute(
             """insert into forge_push_intents (repository_id, principal, updates, started_at)
                values (%s, %s, %s, clock_timestamp())
                on conflict (repository_id) do update set principal = excluded.principal, updates = excluded.updates,
                    started_at = excluded.started_at""",
-            [repository.pk, principal, Jsonb(about)],
+            [repository.pk, principal, Jsonb(dict(about))],
         )
 
 

@@ -92,8 +92,8 @@ class Backend:
         )
         self._output = self._pipe(self._process.stdout)
 
-    def feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None] | None = None) -> None:
-        """Give Git its input from a thread: `pieces()` until it is empty. What that raises is told, and Git is ended."""
+    def feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None]) -> None:
+        """Give Git its input from a thread: `pieces()` until it is empty. What that raises is for `on_error` to deal with."""
         self._feeder = threading.Thread(target=self._feed, args=(pieces, on_error), daemon=True)
         self._feeder.start()
 
@@ -150,7 +150,7 @@ class Backend:
             self.kill()
         self.end()
 
-    def _feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None] | None) -> None:
+    def _feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None]) -> None:
         stdin = self._pipe(self._process.stdin)
         try:
             while piece := pieces():
@@ -158,9 +158,7 @@ class Backend:
         except (BrokenPipeError, ValueError):
             return  # Git has heard enough, or was ended
         except Exception as error:
-            if on_error is not None:
-                on_error(error)
-            self.kill()
+            on_error(error)
         finally:
             self.close_input()
 

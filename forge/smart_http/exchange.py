@@ -27,6 +27,7 @@ class Exchange:
     ) -> None:
         self._asked, self._said, self._output = bytearray(), None, bytearray()
         self.broken: Exception | None = None
+        self._is_allowed = False
         self._updates, updates_in = os.pipe()
         verdict_out, self._verdict = os.pipe()
         try:
@@ -62,7 +63,8 @@ class Exchange:
                 return None
 
     def allow(self) -> None:
-        """Refs may move. From here on the push cannot be called back."""
+        """Refs may move. From here on the push cannot be called back, also if the client goes away: Git has all it needs."""
+        self._is_allowed = True
         self.backend.shorten(MOVING_SECONDS)
         os.write(self._verdict, b"ok\n")
 
@@ -73,10 +75,12 @@ class Exchange:
             os.write(self._verdict, "".join(f"{line}\n" for line in [*lines, "."]).encode())
 
     def until_end(self) -> None:
-        """Read what Git still says, to its end. Raises what the body raised, and Timeout."""
+        """Read what Git still says, to its end. Raises Timeout and, before refs were allowed to move, what the body raised."""
         while self._read_output():
             continue
-        self._raise_broken()
+        self.backend.end()
+        if not self._is_allowed:
+            self._raise_broken()
 
     def response(self) -> HttpResponseBase:
         """Git's answer, all of it. Raises BadAnswer."""
@@ -102,6 +106,8 @@ class Exchange:
 
     def _break(self, error: Exception) -> None:
         self.broken = error
+        if not self._is_allowed:
+            self.backend.kill()
 
     def _raise_broken(self) -> None:
         if self.broken is not None:

@@ -21,11 +21,16 @@ def answer(repository: Repository, call: Call, body: RequestBody | None) -> Http
     connections.release()
     backend = Backend(repository, call, seconds=forge_settings().push_seconds)
     broken: list[Exception] = []
+
+    def broken_off(error: Exception) -> None:
+        broken.append(error)
+        backend.kill()
+
     try:
         if body is None:
             backend.close_input()
         else:
-            backend.feed(body.read, broken.append)
+            backend.feed(body.read, broken_off)
         head, first = _head(backend)
     except (Timeout, BadAnswer):
         if broken:

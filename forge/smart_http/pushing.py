@@ -64,7 +64,8 @@ class _Push:
         self.repository, self.shown, self.who, self.started = repository, shown, who, started
         self.path = git.path_of(repository.storage_key)
         self.moved: receipts.Changes = {}
-        self.is_allowed = False
+        self.names: list[str] = []
+        self.before: dict[str, str] | None = None  # set once refs may move
 
     def settle(self, exchange: Exchange, updates: Sequence[RefUpdate]) -> HttpResponseBase:
         """Decide, let Git do it, write the receipt, and only then answer."""
@@ -90,14 +91,15 @@ class _Push:
             decision = pushes.judge(repository, self.shown, self.who, updates)
             if decision.reasons or decision.who is None:
                 return decision
-            names = [update.ref for update in updates]
-            before = git.refs(self.path, names)
-            pushes.note_intent(repository, decision.who.name, updates)
+            self.names = [update.ref for update in updates]
+            before = git.refs(self.path, self.names)
+            about = {one.ref: {"old": before.get(one.ref), "new": one.new} for one in updates}
+            pushes.note_intent(repository, decision.who.name, about)
             fault_point(ALLOWED)
-            self.is_allowed = True
+            self.before = before
             exchange.allow()
             self._until_end(exchange)
-            self.moved = receipts.changes(before, git.refs(self.path, names))
+            self.moved = receipts.changes(before, git.refs(self.path, self.names))
             fault_point(MOVED)
             if self.moved:
                 self._record(repository, decision.who)
@@ -117,13 +119,20 @@ class _Push:
         receipts.append(repository, who.name, self.moved, duration_ms=duration, now=database_now())
 
     def _give_up(self, exchange: Exchange) -> HttpResponseBase:
-        """Nothing was recorded: no ref may have moved."""
-        if not self.is_allowed:
+        """Nothing was recorded: no ref may have moved. Where they cannot be put back now, what was noted before tells the next
+        one what is to be recorded."""
+        if self.before is None:
             exchange.refuse(["the server cannot record the push now; push again later"])
             exchange.until_end()
             return exchange.response()
-        if self.moved:
-            git.restore_refs(self.path, self.moved)
+        exchange.backend.kill()
+        exchange.backend.end()
+        try:
+            moved = receipts.changes(self.before, git.refs(self.path, self.names))
+            git.restore_refs(self.path, moved)
+        except git.GitFailed:
+            log.exception("refs_not_restored", repository=str(self.repository.pk))
+            return _text(503, "the push could not be recorded; fetch to see what became of it")
         return _text(503, "the push could not be recorded and was undone; push again")
 
 

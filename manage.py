@@ -1,8 +1,10 @@
 #!/usr/bin/env python
 """The one entry for every command of an operator: `manage.py help`."""
 
+import getpass
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
@@ -11,6 +13,7 @@ from django.db import OperationalError
 from base.embedded_postgres import explain
 from base.errors import CodedError
 
+BY_HAND = {"runs", "jobs", "leaks", "forge", "reconcile_boxes", "recover_work", "expire_assignments"}
 ROLES = {"run_worker": "worker", "qcluster": "scheduler"}  # which process of the installation a command is
 
 
@@ -20,7 +23,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 and arguments[1] in ROLES:
         os.environ.setdefault("PROCESS_ROLE", ROLES[arguments[1]])
     try:
-        execute_from_command_line(arguments)
+        with _named_in_history(arguments):
+            execute_from_command_line(arguments)
     except OperationalError as error:
         sentence = explain(error)
         if sentence is None:
@@ -32,6 +36,18 @@ def main(arguments: list[str]) -> int:
         print(f"manage.py: {sentence}", file=sys.stderr)
         return 1
     return 0
+
+
+def _named_in_history(arguments: list[str]) -> AbstractContextManager[object]:
+    """What an operator changes by hand carries the command and the system's user in its history."""
+    if len(arguments) < 2 or arguments[1] not in BY_HAND:
+        return nullcontext()
+    import django
+
+    django.setup()
+    import pghistory
+
+    return pghistory.context(command=f"manage.py {arguments[1]}", operator=getpass.getuser())
 
 
 if __name__ == "__main__":

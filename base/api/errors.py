@@ -34,6 +34,8 @@ _statuses: dict[str, int] = {
     "idempotency_in_progress": 409,
     "invalid_idempotency_key": 422,
     "rate_limited": 429,
+    "object_not_found": 404,
+    "invalid_object": 422,
 }
 _public_codes: dict[str, str] = {}
 _DRF_CODES = {

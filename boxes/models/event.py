@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import uuid
 
+import pghistory
+import pgtrigger
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from boxes.states import EventType, Resolution
 
+WATCHED = ["handled_at", "resolution", "reopened_at"]
 
+
+@pghistory.track(
+    pghistory.InsertEvent(level=pgtrigger.Statement),
+    pghistory.UpdateEvent(level=pgtrigger.Statement, condition=pgtrigger.AnyChange(*WATCHED)),
+    fields=["event_type", "owned", "handled_by", *WATCHED],
+    model_name="ReconciliationEventHistory",
+    obj_field=pghistory.ObjForeignKey(related_name="history"),
+    meta={"db_table": "box_reconciliation_events_history"},
+)
 class ReconciliationEvent(models.Model):
     """One thing noticed about one provider box; seen again, the same row says when last."""
 

@@ -10,6 +10,7 @@ from boxes.urls import urlpatterns as box_addresses
 from conversations.api import ConversationDetail, Conversations, Messages
 from forge.urls import urlpatterns as forge_addresses
 from openagents_site.api.fleet import FleetView
+from openagents_site.api.history import History
 from openagents_site.api.me import Me
 from runs.urls import urlpatterns as run_addresses
 from work.api.urls import urlpatterns as job_addresses
@@ -28,5 +29,6 @@ urlpatterns = [
     *job_addresses,
     *machine_addresses,
     path("fleet", FleetView.as_view()),
+    path("history", History.as_view()),
     re_path(r"", not_found, name="missing"),
 ]

@@ -26,7 +26,7 @@ class SharedCounters(Collector):
         own = os.environ.get(VARIABLE)
         if own is None:
             return REGISTRY.collect()
-        merged: Iterable[Metric] = MultiProcessCollector.merge(files_below(Path(own).parent))
+        merged: Iterable[Metric] = MultiProcessCollector.merge(files_below(Path(own).parent))  # type: ignore[no-untyped-call]
         return merged
 
 

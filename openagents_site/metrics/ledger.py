@@ -69,7 +69,7 @@ def _families(question: Question, rows: list[Row]) -> Iterator[GaugeMetricFamily
 
 
 def _samples(question: Question, gauge: Gauge, rows: list[Row]) -> dict[tuple[str, ...], float]:
-    samples = {(value,): 0.0 for value in question.always}
+    samples: dict[tuple[str, ...], float] = {(value,): 0.0 for value in question.always}
     for row in rows:
         if row[gauge.column] is not None:
             samples[tuple(str(row[label]) for label in gauge.labels)] = float(row[gauge.column])

@@ -68,7 +68,7 @@ class ActorSerializer(serializers.Serializer[Any]):
 
 
 class ObjectSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=NAMES)
+    kind = serializers.CharField(help_text=f"One of {', '.join(NAMES)}.")
     id = serializers.UUIDField()
 
 

@@ -20,6 +20,7 @@ from openagents_site.fleet import FleetBox, fleet_boxes
 
 HEADINGS = ("LABEL", "BOX", "STATE", "AGE", "ENDS", "IDLE SINCE", "RUN", "LAST LINE")
 SHORTEST_PAUSE = 0.5
+LONGEST_PAUSE = 3600.0
 MOST_BOXES = 1_000_000
 
 
@@ -47,7 +48,7 @@ class Command(BaseCommand):
             ) as live:
                 while True:
                     connections.release()
-                    time.sleep(max(SHORTEST_PAUSE, options["every"]))
+                    time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, options["every"])))
                     live.update(_shown(options), refresh=True)
         except KeyboardInterrupt:
             return

@@ -61,7 +61,7 @@ def examine() -> list[Finding]:
         return [database, provider]
     return [
         database,
-        _checked("migrations", _migrated, "run manage.py migrate"),
+        _checked("migrations", migrated, "run manage.py migrate"),
         _checked("schedules", _scheduled, "run manage.py setup_schedules"),
         _checked("worker", _worker_lives, "start manage.py run_worker"),
         provider,
@@ -86,7 +86,7 @@ def _database_answers() -> bool:
         return False
 
 
-def _migrated() -> bool:
+def migrated() -> bool:
     return _migrations_of_the_code() <= MigrationRecorder(connection).applied_migrations().keys()
 
 

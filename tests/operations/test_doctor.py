@@ -1,0 +1,160 @@
+"""The doctor names what is not good, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django_q.models import Schedule
+
+from accounts.models import User
+from base import leases, notify
+from boxes import heartbeats
+from boxes.models import Box, ScheduleSlot
+from conversations.services import ensure_conversation
+from openagents_site import schedules
+from openagents_site.doctor import Finding, Level, examination, host, ledger
+from openagents_site.periodic import ensure_reconcile_slot
+from openagents_site.tasks import SCHEDULER
+from tests.fakes.provider import FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+
+def levels(found: list[Finding]) -> dict[str, Level]:
+    return {finding.check: finding.level for finding in found}
+
+
+def only(found: list[Finding]) -> Finding:
+    assert len(found) == 1, found
+    return found[0]
+
+
+@pytest.fixture
+def healthy(provider: FakeProvider, settings: Any, tmp_path: Path) -> Any:
+    """An installation with everything that must be there."""
+    settings.STATE_ROOT = tmp_path
+    schedules.install()
+    ensure_reconcile_slot()
+    heartbeats.stamp(SCHEDULER)
+    with notify.own_connection() as link:
+        leases.new_worker(link)
+        yield settings
+
+
+def test_a_healthy_installation_has_nothing_bad(healthy: Any, capsys: pytest.CaptureFixture[str]):
+    call_command("doctor")
+
+    said = capsys.readouterr().out
+    assert "BAD" not in said
+    assert "good hook drivers: boxes." in said or "good hook drivers: " in said
+    assert "good workers: 1 alive" in said
+
+
+def test_what_is_bad_is_told_to_programs_too(healthy: Any, capsys: pytest.CaptureFixture[str]):
+    Schedule.objects.filter(name="heartbeat").delete()
+
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor", "--json")
+
+    answer = json.loads(capsys.readouterr().out)
+    assert (ended.value.code, answer["good"]) == (1, False)
+    bad = [finding for finding in answer["findings"] if finding["level"] == "bad"]
+    assert [(finding["check"], finding["remedy"]) for finding in bad] == [
+        ("schedules", "run manage.py setup_schedules")
+    ]
+
+
+def test_a_schedule_that_calls_nothing_is_named(healthy: Any):
+    Schedule.objects.filter(name="heartbeat").update(func="nothing.at_all")
+
+    assert "heartbeat calls nothing.at_all" in only(ledger.schedules()).seen
+
+
+def test_a_late_and_a_failing_pass_are_bad(healthy: Any):
+    with connection.cursor() as cursor:
+        cursor.execute("update schedule_slots set next_at = clock_timestamp() - interval '10 minutes'")
+    assert "late" in only(ledger.slots()).seen
+
+    ScheduleSlot.objects.update(failures=3, outcome={"error": "box_unreachable"})
+    assert "box_unreachable" in only(ledger.slots()).seen
+
+
+def test_processes_that_are_gone_are_bad(db: None):
+    assert levels(ledger.processes()) == {"workers": Level.BAD, "scheduler": Level.BAD}
+
+
+def test_rows_that_nobody_takes_up_are_bad(owner: User):
+    assert only(ledger.stuck_rows()).level is Level.GOOD
+    Box.objects.create(conversation=ensure_conversation(owner), box_id="bx_1")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "update conversation_boxes set next_provision_at = clock_timestamp() - interval '6 minutes'"
+        )
+
+    assert only(ledger.stuck_rows()).seen == "1 boxes in provisioning are due for more than 5 minutes"
+
+
+def test_a_provider_that_refuses_the_key_is_told_from_one_that_is_away(
+    provider: FakeProvider, box_api: Callable[..., None]
+):
+    assert only(ledger.provider()).level is Level.GOOD
+    box_api(**provider.settings | {"api_key": "another"})
+    assert "refuses the key" in only(ledger.provider()).seen
+    box_api(base_url="http://127.0.0.1:9/api/box/v1")
+    assert "does not answer" in only(ledger.provider()).seen
+    box_api(api_key="")
+    assert only(ledger.provider()).level is Level.WARNING
+
+
+def test_debug_and_traffic_in_the_clear_are_named(settings: Any):
+    settings.DEBUG, settings.PUBLIC_BASE_URL = True, "http://boxes.example"
+
+    assert only(host.debug_is_off()).level is Level.BAD
+    assert only(host.tls()).level is Level.WARNING
+
+
+def test_open_folders_are_bad(settings: Any, tmp_path: Path):
+    settings.STATE_ROOT = tmp_path
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private").chmod(0o755)
+
+    found = host.folders()
+
+    assert levels(found)["secrets"] is Level.BAD
+    assert f"chmod 700 {tmp_path / 'private'}" in [finding.remedy for finding in found]
+
+
+def test_without_git_repositories_cannot_be_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert only(host.git()).level is Level.GOOD
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert only(host.git()).level is Level.BAD
+
+
+def test_migrations_that_are_missing_leave_out_what_needs_them(healthy: Any):
+    with connection.cursor() as cursor:
+        cursor.execute("delete from django_migrations where app = 'boxes' and name = '0001_initial'")
+
+    found = levels(examination.examine())
+
+    assert found["migrations"] is Level.BAD
+    assert "schedules" not in found
+
+
+def test_a_check_that_breaks_is_a_finding(healthy: Any, monkeypatch: pytest.MonkeyPatch):
+    def broken() -> list[Finding]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(examination, "WITHOUT_DATABASE", (broken,))
+
+    found = examination.examine()
+
+    assert found[0] == Finding(
+        "broken", Level.BAD, "could not be looked at: ZeroDivisionError", "see the log"
+    )

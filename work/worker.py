@@ -12,9 +12,10 @@ from base import connections
 from base.pump import Holder
 from work import services
 from work.conf import work_settings
+from work.deep_work.capture import captured
 from work.deep_work.keeper import Keeper
 from work.deep_work.ledger import Clerks, InThisThread, Ledger
-from work.deep_work.loop import DeepWork, captured
+from work.deep_work.loop import DeepWork
 from work.deep_work.stop import Stop
 from work.errors import JobFenced, JobTerminal, NotDriven
 from work.model_client import ModelClient, model_client

@@ -179,7 +179,7 @@ def test_a_call_that_is_carried_out_again_finds_what_it_made(
 
     job = claim_for_run(start().pk)
     step = StepView("id", "call-7", "box_new", "{}", StepStatus.RUNNING)
-    call = invocation(Job.objects.select_related("owner_visitor").get(pk=job.pk), step, {}, Stop())
+    call = invocation(job, None, step, {}, Stop())
     first, again = (REGISTRY["box_new"].execute(call) for _ in range(2))
     assert first.value["id"] == again.value["id"]
     assert Box.objects.count() == JobBox.objects.count() == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from tests.work.scripted import (
 )
 from work.deep_work import loop
 from work.deep_work.stop import Stop, StopReason
+from work.deep_work.waiting import TookTooLong, events_of
 from work.errors import JobFenced, JobHeld, NotDriven
 from work.model_client import (
     CallWritten,
@@ -342,22 +345,40 @@ def test_without_an_answer_to_the_last_request_the_report_says_how_it_ended(make
     assert job.report == "Deep work job was stopped at a limit (token_budget_reached).\n\nLooking."
 
 
-def test_time_that_is_up_while_the_model_speaks_ends_the_job_with_what_it_said(
-    make_job: JobOf, work: Settings
-) -> None:
-    work(wall_clock_ms=300)
-    let_go = threading.Event()
-    job, _ = done(make_job(), [Started("r"), Text("Half of a sent"), lambda: let_go.wait(60), Done("r")])
-    let_go.set()
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look at the job is in time, every later one is an hour after it."""
+    look, looks = loop.DeepWork._look, []
+
+    def looked(self: loop.DeepWork) -> loop.Look:
+        looks.append(look(self))
+        return replace(looks[-1], now=looks[-1].now + loop.timedelta(hours=1)) if looks[1:] else looks[-1]
+
+    monkeypatch.setattr(loop.DeepWork, "_look", looked)
+
+
+@pytest.mark.usefixtures("late")
+def test_time_that_is_up_while_the_model_speaks_ends_the_job_with_what_it_said(make_job: JobOf) -> None:
+    job, _ = done(make_job(), [Started("r"), Text("Half of a sent"), TookTooLong()])
     assert (job.status, job.error_code) == ("budget_exhausted", "wall_clock_exceeded")
     assert job.report == "Deep work job was stopped at a limit (wall_clock_exceeded).\n\nHalf of a sent"
 
 
-def test_time_that_is_up_in_a_tool_ends_the_job_and_the_step(make_job: JobOf, work: Settings) -> None:
-    work(wall_clock_ms=300)
-    job, _ = done(make_job(), CALL, REPORT, tools=registry(lambda call: call.stop.wait(60)))
+@pytest.mark.usefixtures("late")
+def test_time_that_is_up_in_a_tool_ends_the_job_and_the_step(make_job: JobOf) -> None:
+    longer = tool("recall_messages", raising(TookTooLong()), timeout_seconds=7200)
+    job, _ = done(make_job(), CALL, REPORT, tools=registry_of(longer))
     assert job.error_code == "wall_clock_exceeded"
     assert [step.status for step in list_job_steps(job)] == ["cancelled"]
+
+
+def test_what_is_waited_for_is_left_when_the_time_is_up() -> None:
+    let_go = threading.Event()
+    silent = ScriptedModel(lambda _: [Started("r"), lambda: let_go.wait(60)])
+    told = events_of(lambda: silent.stream(None), stop=Stop(), until=time.monotonic() + 0.2)
+    with pytest.raises(TookTooLong):
+        list(told)
+    let_go.set()
 
 
 # --- when the model does not answer ---

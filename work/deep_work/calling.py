@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import structlog
 from jsonschema import Draft202012Validator, ValidationError
@@ -149,8 +150,10 @@ def authority_of(job: Job) -> frozenset[str] | None:
     return frozenset(map(str, snapshot.get("scopes", ()))) if isinstance(snapshot, dict) else None
 
 
-def invocation(job: Job, step: StepView, arguments: dict[str, Any], stop: Stop) -> Invocation:
-    """The call as its tool gets it. No query where the job's owner was read with it."""
+def invocation(
+    job: Job, owner_user_id: UUID | None, step: StepView, arguments: dict[str, Any], stop: Stop
+) -> Invocation:
+    """The call as its tool gets it. No query."""
     assert job.started_at is not None
     return Invocation(
         arguments=arguments,
@@ -159,7 +162,7 @@ def invocation(job: Job, step: StepView, arguments: dict[str, Any], stop: Stop) 
         job_id=job.pk,
         conversation_id=job.conversation_id,
         owner_visitor_id=job.owner_visitor_id,
-        owner_user_id=job.owner_visitor.user_id,
+        owner_user_id=owner_user_id,
         job_started_at=job.started_at,
         stop=stop,
     )

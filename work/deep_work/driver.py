@@ -14,13 +14,15 @@ from base import leases
 from base.pump import Holder, Outcome
 from work import services, watching
 from work.conf import work_settings
+from work.deep_work.capture import captured
 from work.deep_work.keeper import Keeper
 from work.deep_work.ledger import Clerks
-from work.deep_work.loop import AGAIN, DeepWork, Left, captured
+from work.deep_work.loop import AGAIN, DeepWork, Left
 from work.deep_work.stop import Stop, StopReason
 from work.errors import JobFenced
 from work.model_client import ModelClient, model_client
 from work.models import Job
+from work.services import Captured
 from work.states import ACTIVE, JobKind
 from work.tools import REGISTRY, Registry
 
@@ -66,6 +68,7 @@ class JobDriver:
         self._recovers = recovers
         self._orphans_at = 0.0
         self._is_leaving = False
+        self._known: tuple[str, Captured] | None = None
         self._keeper: Keeper | None = None
         self._clerks: Clerks | None = None
 
@@ -76,8 +79,7 @@ class JobDriver:
         self._recover()
         if self._keeper is not None:
             self._keeper.wake()
-        what = captured(work_settings(), self._registry)
-        jobs = services.claim_due(holder, limit, kinds=[JobKind.DEEP_WORK], captured=what)
+        jobs = services.claim_due(holder, limit, kinds=[JobKind.DEEP_WORK], captured=self._captured())
         tasks = [Task(job) for job in jobs]
         for task in tasks:
             self._kept_by(holder).add(task.id, task.job.generation, task.stop)
@@ -122,6 +124,13 @@ class JobDriver:
             self._keeper.close()
         if self._clerks is not None:
             self._clerks.close()
+
+    def _captured(self) -> Captured:
+        """Composed once for each model: claims are frequent."""
+        conf = work_settings()
+        if self._known is None or self._known[0] != conf.model:
+            self._known = (conf.model, captured(conf, self._registry))
+        return self._known[1]
 
     def _kept_by(self, holder: Holder) -> Keeper:
         if self._keeper is None:

@@ -18,24 +18,22 @@ import structlog
 from django.db import transaction
 
 from base.backoff import Backoff
-from base.sql import ClockTimestamp
 from work import services
-from work.conf import WorkSettings, work_settings
+from work.conf import work_settings
 from work.deep_work import calling
 from work.deep_work.answers import Answer, AnswerReader, ProtocolViolation, Unfinished
 from work.deep_work.decide import Ask, CarryOut, Commit, End, Refuse, Then, after_answer, next_action
 from work.deep_work.dialogue import dialogue
-from work.deep_work.instructions import INSTRUCTIONS, instruction_digest
+from work.deep_work.instructions import INSTRUCTIONS
 from work.deep_work.ledger import Ledger
 from work.deep_work.stop import Stop, Stopped, StopReason
-from work.deep_work.views import HOST, JobView, Policy, StepView, view_of
+from work.deep_work.views import HOST, JobView, Policy, StepView, step_view, view_of
 from work.deep_work.waiting import TookTooLong, events_of, result_of
 from work.deep_work.writer import TextWriter
 from work.errors import JobFenced, JobNotAcceptingSteps, JobNotFound
 from work.model_client import ModelClient, ModelError, ModelRequest, Trouble
 from work.models import Job
 from work.prices import cost_microusd, price_of
-from work.services import Captured
 from work.states import JobStatus, StepStatus
 from work.tools import Registry, Tool
 
@@ -68,13 +66,10 @@ class Look:
     until: float
 
 
-def captured(conf: WorkSettings, registry: Registry) -> Captured:
-    """What drives jobs from now on, to be kept on each that is claimed."""
-    return Captured(
-        model_id=conf.model[:200],
-        instruction_digest=instruction_digest(),
-        tool_catalog_digest=registry.digest(),
-    )
+_LOOK = """
+    select job.*, clock_timestamp() as now, visitor.user_id as owner_user_id
+    from work_jobs job join visitors visitor on visitor.id = job.owner_visitor_id where job.id = %s
+"""
 
 
 class DeepWork:
@@ -88,6 +83,7 @@ class DeepWork:
         self._ledger, self._stop, self._client, self._registry = ledger, stop, client, registry
         self._conf = work_settings()
         self._policy = Policy.of(self._conf)
+        self._catalog_digest = registry.digest()
 
     def run(self) -> Left:
         """Go on where the rows stand. Raises what nobody expected; the job is then to be given back."""
@@ -118,13 +114,12 @@ class DeepWork:
     # --- the rows ---
 
     def _look(self) -> Look:
-        jobs = Job.objects.select_related("owner_visitor").annotate(now=ClockTimestamp())
-        job = jobs.filter(pk=self._id).first()
+        job = next(iter(Job.objects.raw(_LOOK, [self._id])), None)
         if job is None:
             raise JobNotFound
         if job.generation != self._generation:
             raise JobFenced
-        now: datetime = job.now
+        now: datetime = job.now  # type: ignore[attr-defined]  # comes with the row
         view = view_of(job, services.list_job_steps(job))
         left = (view.started_at + self._policy.wall_clock - now).total_seconds()
         return Look(job, view, now, time.monotonic() + left)
@@ -167,7 +162,10 @@ class DeepWork:
     # --- the model ---
 
     def _ask(self, look: Look, ask: Ask) -> Left | None:
-        writer = TextWriter(self._ledger, self._id, self._generation, look.view.offset)
+        offset, text = look.view.offset, look.view.text
+        writer = TextWriter(
+            self._ledger, self._id, self._generation, offset, replaces=len(text.encode()) > offset
+        )
         try:
             answer = self._answer(look, ask, writer)
         except (Stopped, TookTooLong):
@@ -179,7 +177,8 @@ class DeepWork:
         except ProtocolViolation as violation:
             self._ledger(writer.flush)
             return self._end(End(JobStatus.FAILED, violation.code))
-        return self._ledger(lambda: self._settle(look, answer, writer))
+        then = self._ledger(lambda: self._settle(look, answer, writer))
+        return self._carry_out(look, then) if isinstance(then, StepView) else then
 
     def _answer(self, look: Look, ask: Ask, writer: TextWriter) -> Answer:
         request = ModelRequest(
@@ -201,26 +200,32 @@ class DeepWork:
             raise JobFenced
         self._ledger(writer.flush)
 
-    def _settle(self, look: Look, answer: Answer, writer: TextWriter) -> Left | None:
-        """A whole answer with what it leads to, in one transaction: it counts once, or it is asked for again."""
-        is_first, usage = not look.view.steps, self._counted(answer)
+    def _settle(self, look: Look, answer: Answer, writer: TextWriter) -> Left | StepView | None:
+        """A whole answer with what it leads to, in one transaction: it counts once, or it is asked for again.
+
+        The call that it leads to, if it is to be carried out.
+        """
+        counted, usage = bool(look.view.steps), self._counted(answer)
         with transaction.atomic():
             writer.flush()
-            if services.record_continuation(self._id, self._generation, usage, counted=not is_first) != "ok":
+            if services.record_continuation(self._id, self._generation, usage, counted=counted) != "ok":
                 raise JobFenced
-            return self._then(after_answer(self._look().view, answer, self._policy), answer)
+            return self._then(after_answer(look.view.after(usage), answer, self._policy), answer)
 
     def _counted(self, answer: Answer) -> dict[str, Any]:
         price = price_of(self._conf.model, self._conf.model_prices)
         usage = dict(answer.usage)
         return usage if price is None else usage | {"cost_microusd": cost_microusd(usage, price)}
 
-    def _then(self, then: Then, answer: Answer) -> Left | None:
+    def _then(self, then: Then, answer: Answer) -> Left | StepView | None:
         match then:
             case End() as end:
                 return self._finish(end)
             case Commit(call, call_id):
-                services.request_job_step(self._id, self._generation, **self._as_step(call, call_id, answer))
+                step = services.request_job_step(
+                    self._id, self._generation, **self._as_step(call, call_id, answer)
+                )
+                return step_view(step)
             case Refuse(call, call_id, status, code):
                 services.refuse_job_step(
                     self._id,
@@ -244,7 +249,7 @@ class DeepWork:
             "provider_item_id": call.item_id,
             "provider_response_id": answer.response_id,
             "tool_version": tool.version if tool else None,
-            "catalog_digest": self._registry.digest(),
+            "catalog_digest": self._catalog_digest,
         }
 
     # --- the tools ---
@@ -285,7 +290,8 @@ class DeepWork:
         self, look: Look, tool: Tool, step: StepView, arguments: dict[str, Any], until: float
     ) -> Any:
         inner = Stop()
-        call = calling.invocation(look.job, step, arguments, inner)
+        owner: UUID | None = look.job.owner_user_id  # type: ignore[attr-defined]  # comes with the row
+        call = calling.invocation(look.job, owner, step, arguments, inner)
         return result_of(
             lambda: tool.execute(call),
             stop=self._stop,

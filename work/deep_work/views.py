@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -72,6 +72,20 @@ class JobView:
         """Where the text of the next answer begins: after everything that came before the newest call, in bytes."""
         return self.steps[-1].report_offset if self.steps else 0
 
+    def after(self, usage: Mapping[str, Any]) -> JobView:
+        """The job with one more answer that used so much."""
+        return replace(
+            self,
+            continuation_count=self.continuation_count + (1 if self.steps else 0),
+            tokens_used=self.tokens_used + tokens_of(usage),
+            cost_microusd=self.cost_microusd + tokens(usage, "cost_microusd"),
+        )
+
+
+def tokens_of(usage: Mapping[str, Any]) -> int:
+    """What counts against a budget of tokens."""
+    return tokens(usage, "input_tokens") + tokens(usage, "output_tokens")
+
 
 HOST = "job_server"
 """The executor of a step that the loop itself ended."""
@@ -87,12 +101,12 @@ def view_of(job: Job, steps: Sequence[JobStep]) -> JobView:
         text=job.report or "",
         tool_call_count=job.tool_call_count,
         continuation_count=job.continuation_count,
-        tokens_used=tokens(job.usage, "input_tokens") + tokens(job.usage, "output_tokens"),
+        tokens_used=tokens_of(job.usage),
         cost_microusd=tokens(job.usage, "cost_microusd"),
         token_budget=job.token_budget,
         cost_budget_microusd=job.cost_budget_microusd,
         cancel_code=(job.cancel_code or "cancelled") if job.cancel_requested_at else None,
-        steps=[_step(step) for step in steps],
+        steps=[step_view(step) for step in steps],
     )
 
 
@@ -100,7 +114,8 @@ def policy_in_force() -> Policy:
     return Policy.of(work_settings())
 
 
-def _step(step: JobStep) -> StepView:
+def step_view(step: JobStep) -> StepView:
+    """The row as the decision sees it. No query."""
     return StepView(
         id=step.pk,
         call_id=step.provider_call_id,

@@ -17,10 +17,13 @@ EVERY_BYTES = 1024
 class TextWriter:
     """The text of one answer, on the row from `offset` on: it replaces what an unfinished answer left there."""
 
-    def __init__(self, ledger: Ledger, job_id: UUID, generation: int, offset: int) -> None:
+    def __init__(
+        self, ledger: Ledger, job_id: UUID, generation: int, offset: int, *, replaces: bool = True
+    ) -> None:
+        """`replaces`: whether there may be text after `offset`."""
         self._ledger, self._job_id, self._generation = ledger, job_id, generation
         self._pending, self._size = list[str](), 0
-        self._offset: int | None = offset
+        self._offset: int | None = offset if replaces else None
         self._room = limits.REPORT_BYTES - offset
         self._written_at = time.monotonic()
 
@@ -34,7 +37,7 @@ class TextWriter:
             self._ledger(self.flush)
 
     def flush(self) -> None:
-        """Write what has gathered, in this thread; the first time also where it is nothing. Raises JobFenced."""
+        """Write what has gathered, in this thread; the first time also nothing, where it replaces something. Raises JobFenced."""
         text, self._pending = "".join(self._pending), []
         self._written_at = time.monotonic()
         is_first, self._size = self._offset is not None, 0

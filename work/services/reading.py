@@ -40,7 +40,11 @@ def seconds_until_due(job_id: UUID) -> float:
 
 def list_job_steps(job: Job | UUID) -> list[JobStep]:
     """The job's steps in the order in which they were asked for. One query."""
-    return list(JobStep.objects.filter(work_job=job.pk if isinstance(job, Job) else job).order_by("sequence"))
+    job_id = job.pk if isinstance(job, Job) else job
+    return list(JobStep.objects.raw(_STEPS, [job_id]))
+
+
+_STEPS = "select * from work_job_steps where work_job_id = %s order by sequence"
 
 
 def list_jobs(conversation_id: UUID) -> QuerySet[Job]:

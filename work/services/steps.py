@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from django.db import transaction
 
-from base.clock import database_now
 from base.faults import declare, fault_point
 from base.text import storable
 from work import digests, limits, watching
@@ -59,10 +59,10 @@ def request_job_step(
     _check_call(provider_call_id, tool_name, arguments)
     with transaction.atomic():
         job = locked_for_steps(job_id, generation)
-        existing = JobStep.objects.filter(work_job=job, provider_call_id=provider_call_id).first()
-        if existing is not None:
-            return existing
-        sequence = JobStep.objects.filter(work_job=job).count() + 1
+        known = list(JobStep.objects.filter(work_job=job_id).values_list("provider_call_id", flat=True))
+        if provider_call_id in known:
+            return JobStep.objects.get(work_job=job_id, provider_call_id=provider_call_id)
+        sequence = len(known) + 1
         if sequence > limits.STEPS_PER_JOB:
             raise StepLimitReached
         step = JobStep.objects.create(
@@ -79,7 +79,7 @@ def request_job_step(
             arguments=storable(arguments),
             argument_digest=digests.argument_digest(arguments),
             report_offset=len((job.report or "").encode()),
-            requested_at=database_now(),
+            requested_at=job.now,
         )
         _note_progress(job, tool_call_count=job.tool_call_count + (1 if counted else 0))
     transaction.on_commit(lambda: fault_point(REQUESTED))
@@ -126,7 +126,7 @@ def start_job_step(job_id: UUID, generation: int, step_id: UUID) -> Literal["sta
             raise StepTerminal
         if step.status == StepStatus.RUNNING:
             return "already_running"
-        step.status, step.started_at = StepStatus.RUNNING, database_now()
+        step.status, step.started_at = StepStatus.RUNNING, job.now
         step.save(update_fields=["status", "started_at"])
         watching.wake_watchers(job_id)
     transaction.on_commit(lambda: fault_point(STARTED))
@@ -149,7 +149,7 @@ def complete_job_step(job_id: UUID, generation: int, step_id: UUID, outcome: Map
             if step.outcome_digest != parsed.digest:
                 raise StepOutcomeConflict
             return step
-        _complete(step, parsed)
+        _complete(step, parsed, job.now)
         _note_progress(job)
     transaction.on_commit(lambda: fault_point(COMPLETED))
     return step
@@ -182,8 +182,8 @@ def _check_call(call_id: str, tool_name: str, arguments: str) -> None:
         raise InvalidToolArguments(detail="a call names its tool")
 
 
-def _complete(step: JobStep, outcome: outcomes.Outcome) -> None:
-    step.status, step.completed_at = outcome.status, database_now()
+def _complete(step: JobStep, outcome: outcomes.Outcome, now: datetime) -> None:
+    step.status, step.completed_at = outcome.status, now
     step.outcome_digest = outcome.digest
     step.result, step.error, step.usage = outcome.result, outcome.error, outcome.usage
     step.executor_id, step.executor_disclosure = outcome.executor_id, outcome.executor_disclosure

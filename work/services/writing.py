@@ -10,7 +10,9 @@ from django.db import connection, transaction
 
 from base.sql import as_json
 from work import digests, limits, reports, watching
+from work.errors import JobNotFound
 from work.models import Job
+from work.services.locking import held
 from work.states import JobStatus
 
 Fence = Literal["ok", "fenced"]
@@ -91,5 +93,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _held(job_id: UUID, generation: int) -> Job | None:
-    jobs = Job.objects.select_for_update(of=("self",), no_key=True)
-    return jobs.filter(pk=job_id, generation=generation, status=JobStatus.RUNNING).first()
+    try:
+        job = held(job_id)
+    except JobNotFound:
+        return None
+    return job if job.generation == generation and job.status == JobStatus.RUNNING else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from django.contrib.postgres.search import SearchHeadline, SearchQuery, SearchRank, SearchVector
@@ -17,6 +18,9 @@ LARGEST_TEXT = 200_000
 WHOLE_CHARACTERS = 600
 DEFAULT_LIMIT = 5
 MOST_MATCHES = 20
+_PLACES = threading.BoundedSemaphore(8)
+"""So many search at once in a process: each needs a database connection while it does."""
+
 _DICTIONARY = "simple"  # conversations are in any language
 
 
@@ -48,7 +52,7 @@ def recall_messages(call: Invocation) -> dict[str, Any]:
         )
         .order_by("-rank", "-created_at")
     )
-    with transaction.atomic():
+    with _PLACES, transaction.atomic():
         rows = list(found[: call.arguments.get("limit", DEFAULT_LIMIT)])
     return {
         "matches": [

@@ -182,6 +182,7 @@ class Pump:
             for driver in drivers
         }
         self._in_flight = {driver.name: 0 for driver in drivers}
+        self._ask_at = {driver.name: 0.0 for driver in drivers}  # on the monotonic clock
         self._looking: dict[int, tuple[ReadingDriver, Any]] = {}  # in flight, and nobody has to wait for them
         self._done: queue.SimpleQueue[tuple[Driver, Outcome]] = queue.SimpleQueue()
         self._woken, self._wake = os.pipe()
@@ -201,8 +202,8 @@ class Pump:
             _drain(self._woken)
             time.sleep(SETTLE_PAUSE_SECONDS)
         if self.link.fileno() in ready:
-            for _ in self.link.notifies(timeout=0):
-                pass
+            for notification in self.link.notifies(timeout=0):
+                self._ask_soon(notification.payload)
         close_old_connections()
 
     def wake(self) -> None:
@@ -243,20 +244,31 @@ class Pump:
     def _start_due(self) -> bool:
         started = False
         for driver in self.drivers:
-            room = driver.slots - self._in_flight[driver.name]
-            if room <= 0:
-                continue
-            tasks = driver.claim(self.holder, room)
-            if not tasks:
-                continue
-            self._in_flight[driver.name] += len(tasks)
-            _count_claimed(driver, tasks, self.counts)
-            for task in tasks:
-                if isinstance(driver, ReadingDriver) and driver.only_looks(task):
-                    self._looking[id(task)] = driver, task
-                self._pools[driver.name].submit(self._perform, driver, task)
-            started = True
+            started = self._start_due_of(driver) or started
         return started
+
+    def _start_due_of(self, driver: Driver) -> bool:
+        """Ask a driver only when it may have something: each question is a statement or two, and most wakes are another's."""
+        room = driver.slots - self._in_flight[driver.name]
+        if room <= 0 or time.monotonic() < self._ask_at[driver.name]:
+            return False
+        tasks = driver.claim(self.holder, room)
+        self._in_flight[driver.name] += len(tasks)
+        if tasks:
+            _count_claimed(driver, tasks, self.counts)
+        for task in tasks:
+            if isinstance(driver, ReadingDriver) and driver.only_looks(task):
+                self._looking[id(task)] = driver, task
+            self._pools[driver.name].submit(self._perform, driver, task)
+        seconds = driver.seconds_until_due()
+        pause = LONGEST_SLEEP_SECONDS if seconds is None else min(seconds, LONGEST_SLEEP_SECONDS)
+        self._ask_at[driver.name] = time.monotonic() + pause
+        return bool(tasks)
+
+    def _ask_soon(self, name: str) -> None:
+        """The driver with this name may have something now; any driver, if there is none of that name."""
+        for known in [name] if name in self._ask_at else self._ask_at:
+            self._ask_at[known] = 0.0
 
     def _perform(self, driver: Driver, task: Any) -> None:
         self._done.put((driver, perform(driver, task)))
@@ -275,17 +287,17 @@ class Pump:
             self._looking.pop(id(outcome.task), None)
         for name, outcomes in batches.items():
             self._in_flight[name] -= len(outcomes)
+            self._ask_soon(name)
             settle(by_name[name], self.holder, outcomes, self.counts)
         return bool(batches)
 
     def _sleep_seconds(self) -> float:
-        due = [
-            seconds
+        asked = [
+            self._ask_at[driver.name]
             for driver in self.drivers
             if self._in_flight[driver.name] < driver.slots
-            if (seconds := driver.seconds_until_due()) is not None
         ]
-        return max(0.0, min([LONGEST_SLEEP_SECONDS, *due]))
+        return max(0.0, min([LONGEST_SLEEP_SECONDS, *(moment - time.monotonic() for moment in asked)]))
 
 
 def _drain(descriptor: int) -> None:

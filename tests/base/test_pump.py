@@ -126,6 +126,28 @@ def test_a_notification_ends_the_wait(link):
     pump.wait()  # returns, or the test's time limit ends it
 
 
+def test_a_notification_asks_the_driver_that_it_names_and_no_other(link):
+    class Counted(Numbers):
+        def claim(self, holder: Holder, limit: int) -> Sequence[int]:
+            self.asked += 1
+            return super().claim(holder, limit)
+
+    mine, other = Counted(), Counted()
+    mine.asked = other.asked = 0
+    other.name = "others"
+    pump = Pump([mine, other], Holder(1), link)
+    pump.step()
+
+    notify.notify(notify.DUE, "numbers")
+    pump.wait()
+    pump.step()
+    assert (mine.asked, other.asked) == (2, 1)
+    notify.notify(notify.DUE, "of nobody here")
+    pump.wait()
+    pump.step()
+    assert (mine.asked, other.asked) == (3, 2)
+
+
 def test_draining_does_not_wait_for_what_only_looks_and_gives_it_back(link):
     release, given = threading.Event(), []
 

@@ -29,6 +29,7 @@ from base import measures
 
 log = structlog.get_logger(__name__)
 LONGEST_SLEEP_SECONDS = 1.0  # covers every lost wake
+IDLE_SECONDS = 3.0  # the same for a driver that has no row at all that will be due
 SETTLE_PAUSE_SECONDS = 0.003  # after a wake: lets outcomes gather, so that they are settled in one batch
 
 
@@ -261,7 +262,7 @@ class Pump:
                 self._looking[id(task)] = driver, task
             self._pools[driver.name].submit(self._perform, driver, task)
         seconds = driver.seconds_until_due()
-        pause = LONGEST_SLEEP_SECONDS if seconds is None else min(seconds, LONGEST_SLEEP_SECONDS)
+        pause = IDLE_SECONDS if seconds is None else min(seconds, LONGEST_SLEEP_SECONDS)
         self._ask_at[driver.name] = time.monotonic() + pause
         return bool(tasks)
 

@@ -33,7 +33,7 @@ def _created() -> str:
     from boxes.client import client
 
     created = client().create(str(uuid.uuid4()), ttl_seconds=3600)
-    while not client().get(created.id).is_up:
+    while not client().get(created.id, tries=10).is_up:  # a crowded machine may be late
         time.sleep(0.05)
     return created.id
 

@@ -26,6 +26,7 @@ DRAIN_SECONDS = 20.0
 HEARTBEAT_SECONDS = 10.0
 LATE_INTERVALS = 2  # a slot this many intervals late is an incident: passes are not keeping up
 SLOT_CHECK_SECONDS = 1.0
+LATE_CHECK_SECONDS = 10.0
 FIRST_PASS_MS = (
     2_000  # after a start: what ended while no worker ran still counts in quotas until a pass has seen it
 )
@@ -54,6 +55,7 @@ class Worker:
         self._passes = threading.Thread(target=self._run_passes, name="passes", daemon=True)
         self._pass_error: BaseException | None = None
         self._stamped = 0.0
+        self._late_checked = 0.0
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ class Worker:
         """The thread of the passes: its own connection, opened and closed by it; the pump never waits for it."""
         try:
             while not self._stop.wait(SLOT_CHECK_SECONDS):
+                self._report_late()
                 for work in self.periodic:
                     self._run_pass(work)
         except BaseException as error:
@@ -100,7 +103,6 @@ class Worker:
             connection.close()
 
     def _run_pass(self, work: PeriodicWork) -> None:
-        self._report_if_late(work)
         try:
             outcome = slots.run_if_due(work.name, self.holder, work.run)
         except Exception:
@@ -109,6 +111,13 @@ class Worker:
             return
         if outcome is not None:
             log.info("pass_finished", name=work.name, **outcome)
+
+    def _report_late(self) -> None:
+        if time.monotonic() - self._late_checked < LATE_CHECK_SECONDS:
+            return
+        self._late_checked = time.monotonic()
+        for work in self.periodic:
+            self._report_if_late(work)
 
     def _report_if_late(self, work: PeriodicWork) -> None:
         slot = ScheduleSlot.objects.filter(name=work.name).only("interval_ms", "failures").first()

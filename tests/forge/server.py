@@ -20,7 +20,7 @@ from django.db import connection
 from base.embedded_postgres import Connection
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 GIT_SECONDS = 120
 
 

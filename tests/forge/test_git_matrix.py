@@ -14,7 +14,7 @@ from forge.services import create_issue, grant_machine, set_member, update_repos
 from tests.forge.conftest import refs_of
 from tests.forge.machines import paired_machine
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 BRANCH = "agent/issue-1"
 ROLES = ("owner", "maintainer", "contributor", "viewer")

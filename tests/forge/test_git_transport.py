@@ -21,7 +21,7 @@ from forge.services import set_member
 from tests.forge.conftest import make_overdue, refs_of, rows
 from tests.forge.server import Git, WebServer
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 PATH = "owner/project"
 BRANCH = "refs/heads/agent/issue-1"

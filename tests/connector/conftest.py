@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from django.db import connection
 
 from tests.faults.installation import Api, Installation, eventually
 from tests.localbox.server import LocalboxServer
@@ -33,6 +34,7 @@ class Connector:
     folder: Path
     process: subprocess.Popen[bytes] | None = None
     machine: dict[str, Any] = field(default_factory=dict)
+    surroundings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for folder in (self.state, self.root, self.sessions):
@@ -60,7 +62,7 @@ class Connector:
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-        return kept | {"ECHO_SESSIONS": str(self.sessions), "PYTHONPATH": str(REPOSITORY)}
+        return kept | self.surroundings | {"ECHO_SESSIONS": str(self.sessions), "PYTHONPATH": str(REPOSITORY)}
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
@@ -125,6 +127,10 @@ class Connector:
     def job(self, job: dict[str, Any]) -> dict[str, Any]:
         return self.api.insist("GET", f"jobs/{job['id']}")
 
+    def await_session(self, job: dict[str, Any]) -> str:
+        """Until the agent has a session for the job; its id."""
+        return eventually(lambda: (self.job(job)["delegation"]["on_machine"] or {}).get("session_id"))
+
     def end_of(self, job: dict[str, Any], seconds: float = 100) -> dict[str, Any]:
         """The job once it has ended."""
         eventually(lambda: self.job(job)["status"] in ENDED, seconds)
@@ -166,15 +172,19 @@ class Connector:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Web and a worker on a database of their own, for all tests of a file; no provider is asked."""
+def house(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
+) -> Iterator[Installation]:
+    """Web and a worker on a database of their own, a copy of the tests', for all tests of a file; no provider is asked."""
     cluster = ensure_test_cluster()
     name = f"connector_{os.getpid()}"
     with psycopg.connect(**cluster.parameters(), autocommit=True) as link:
-        link.execute(f"create database {name}")
+        with django_db_blocker.unblock():
+            connection.close()  # what somebody uses cannot be copied
+            original = connection.settings_dict["NAME"]
+        link.execute(f"create database {name} template {original}")
         provider = LocalboxServer(port=9, state_dir=tmp_path_factory.mktemp("provider"))
         with Installation(replace(cluster, dbname=name), provider) as made:
-            made.migrate()
             made.add_web(WEB_THREADS="32")
             made.add_worker()
             made.await_web()

@@ -8,6 +8,7 @@
     wait FILE               until the file is there
     spawn FILE              start a process that leaves the group and outlives its parent; its number goes to the file
     tool STATUS TITLE       a tool call with this end
+    sh COMMAND              run a command in the folder, and say what it printed
     exit CODE               die
     refuse                  end with the stop reason `refusal`
 
@@ -146,6 +147,17 @@ class EchoAgent(Agent):
         await self.client.session_update(
             session_id=session_id, update=update_tool_call(call_id, status=status)
         )
+
+    async def do_sh(self, session_id: str, command: str) -> None:
+        running = await asyncio.create_subprocess_shell(
+            command,
+            cwd=self.folders[session_id],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        said, _ = await running.communicate()
+        await self._say(session_id, said.decode())
 
     async def do_exit(self, session_id: str, code: str) -> None:
         os._exit(int(code))

@@ -10,7 +10,7 @@ import pytest
 from tests.connector.conftest import Connector
 from tests.faults.installation import Installation, eventually
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.django_db, pytest.mark.timeout(600)]
 
 
 def test_a_prompt_goes_in_changes_are_made_and_a_report_comes_out(connector: Connector) -> None:
@@ -124,7 +124,7 @@ def test_web_that_dies_while_it_hears_the_machine_takes_nothing_twice(
     connector: Connector, installation: Installation, point: str
 ) -> None:
     job = connector.delegate("wait go", "append log once", "say words")
-    eventually(lambda: connector.job(job)["delegation"]["on_machine"]["session_id"])
+    connector.await_session(job)
     installation.parts["web"].stop()
     # Its supervisor starts another process when one is killed; that one dies in the same way.
     faulty = installation.add_web(WEB_THREADS="8", FAULT_POINTS=f"{point}=kill")
@@ -140,7 +140,7 @@ def test_web_that_dies_while_it_hears_the_machine_takes_nothing_twice(
 
 def test_a_connector_whose_memory_is_lost_is_given_its_work_again(connector: Connector) -> None:
     job = connector.delegate("append log one", "wait go", "append log two")
-    eventually(lambda: connector.job(job)["delegation"]["on_machine"]["session_id"])
+    connector.await_session(job)
     connector.await_file("log")
 
     connector.kill9()
@@ -192,7 +192,7 @@ def test_it_stops_when_it_is_asked_to_and_goes_on_after_that(connector: Connecto
 
 def test_a_revoked_machine_stops_at_its_next_request(connector: Connector) -> None:
     job = connector.delegate("wait never")
-    eventually(lambda: connector.job(job)["delegation"]["on_machine"]["session_id"])
+    connector.await_session(job)
 
     assert connector.api("DELETE", f"machines/{connector.machine['id']}").status_code == 204
 
@@ -249,9 +249,8 @@ def test_status_says_how_things_stand_and_unpair_ends_them(connector: Connector)
     assert connector.call("run").returncode == 2
 
 
-@pytest.mark.parametrize("trick", ["link", "link/deeper", "nothing-there", "file", "../root-evil", "loop"])
 def test_a_folder_that_only_the_computer_can_see_through_is_refused_before_there_is_a_job(
-    connector: Connector, trick: str
+    connector: Connector,
 ) -> None:
     outside = connector.folder / "outside"
     (outside / "deeper").mkdir(parents=True)
@@ -261,9 +260,10 @@ def test_a_folder_that_only_the_computer_can_see_through_is_refused_before_there
     (connector.root / "file").touch()
     body = {"kind": "delegation", "machine": connector.machine["id"], "agent_id": "echo", "prompt": "say x"}
 
-    answer = connector.api("POST", "jobs", json=body | {"cwd": f"{connector.root}/{trick}"})
+    for trick in ("link", "link/deeper", "nothing-there", "file", "../root-evil", "loop"):
+        answer = connector.api("POST", "jobs", json=body | {"cwd": f"{connector.root}/{trick}"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "cwd_not_allowed"), trick
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "cwd_not_allowed")
     assert connector.api("GET", "jobs").json()["results"] == []
 
 
@@ -322,10 +322,37 @@ def test_a_computer_that_only_probes_runs_nothing(connector_of: Any) -> None:
     assert "agent_started" not in connector.log
 
 
-def test_a_git_credential_is_there_for_git_and_gone_afterwards(connector: Connector) -> None:
-    """Without an attempt there is none; that one is used is shown where attempts are."""
-    connector.end_of(connector.delegate("say x"))
+def test_an_attempt_on_an_issue_pushes_its_branch_with_a_credential_of_its_own(connector: Connector) -> None:
+    api = connector.api
+    repository = api.insist("POST", "repositories", json={"name": "site"})
+    issue = api.insist(
+        "POST", f"repositories/{repository['id']}/issues", json={"title": "Mend it", "body": "Please."}
+    )
+    api.insist(
+        "PATCH", f"machines/{connector.machine['id']}", json={"scoped_forge_credentials_enabled": True}
+    )
+    lines = [
+        f"sh git clone -q {repository['clone_url']} copy 2>&1",
+        "sh cd copy && git checkout -q -b agent/mend && echo x > f && git add f",
+        "sh cd copy && git -c user.name=a -c user.email=a@localhost commit -q -m mend",
+        "sh cd copy && git push -q origin agent/mend && git config -l && git remote -v && env | grep -c PASSWORD",
+    ]
 
+    attempt = api.insist(
+        "POST", "assignments",
+        json={
+            "repository": repository["id"], "issue_number": str(issue["number"]), "machine": connector.machine["id"],
+            "agent_id": "echo", "cwd": str(connector.root), "branch": "agent/mend", "prompt": "\n".join(lines),
+        },
+    )  # fmt: skip
+    eventually(lambda: api.insist("GET", f"assignments/{attempt['id']}")["is_terminal"])
+
+    ended = api.insist("GET", f"assignments/{attempt['id']}")
+    [push] = api.insist("GET", f"repositories/{repository['id']}/pushes")["results"]
+    job = api.insist("GET", "jobs?kind=delegation")["results"][0]
+    assert (ended["state"], job["status"]) == ("completed", "completed"), job["report"]
+    assert "agent/mend" in str(push)
+    assert "oa_assignment_" not in job["report"]
     assert list((connector.state / "credentials").iterdir()) == []
 
 

@@ -1,0 +1,161 @@
+"""Making and reading a copy.
+
+A copy is a folder: `database.dump`, `repositories.tar`, `private.tar` (the installation's secrets, without which sealed values cannot be
+opened), and `manifest.json`, which is written last: a folder without it is no copy. Whoever has a copy has the secrets: keep it like them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from base.clock import database_now
+from forge.conf import storage_root
+from openagents_site.backups import BackupFailed, database
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+DUMP = "database.dump"
+FOLDERS = {"repositories.tar": storage_root, "private.tar": lambda: Path(settings.STATE_ROOT) / "private"}
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What is known of a copy: when it was made, its files with their digests and sizes, and how many rows it holds."""
+
+    made_at: str
+    server_version: int
+    files: dict[str, dict[str, Any]]
+    migrations: list[str]
+    rows: dict[str, int]
+
+    @property
+    def size(self) -> int:
+        return sum(file["bytes"] for file in self.files.values())
+
+
+def backup(folder: Path) -> Copy:
+    """Copy this installation into `folder`, which must be new or empty. Everything may go on running meanwhile.
+
+    The database is copied before the repositories: what a row names is there, and what was pushed in between is in the
+    repository without its receipt. Raises BackupFailed.
+    """
+    _make(folder)
+    database.dump(folder / DUMP)
+    rows = database.counts()
+    for name, source in FOLDERS.items():
+        _pack(source(), folder / name)
+    files = {name: _measured(folder / name) for name in (DUMP, *FOLDERS)}
+    copy = Copy(database_now().isoformat(), database.server_version(), files, _migrations(), rows)
+    _write(folder / MANIFEST, {"format": FORMAT} | copy.__dict__)
+    return copy
+
+
+def restore(folder: Path, *, replace: bool = False) -> Copy:
+    """Put a copy back: the database in one transaction, then the folders. Stop every process of the installation first.
+
+    Every file is checked against the manifest before anything is touched. Refuses a database or a folder of repositories that is not empty
+    unless `replace`; the repositories that were there are then kept beside, under a name that ends in `.before-<time>`.
+    Raises BackupFailed.
+    """
+    copy = verify(folder)
+    _check_target(copy, replace)
+    database.load(folder / DUMP, replace=replace)
+    connection.close()
+    for name, target in FOLDERS.items():
+        _unpack(folder / name, target())
+    return copy
+
+
+def verify(folder: Path) -> Copy:
+    """The copy in `folder`, each of its files as the manifest says. Raises BackupFailed."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except FileNotFoundError:
+        raise BackupFailed(detail=f"{folder} holds no whole copy: there is no {MANIFEST}.") from None
+    except ValueError:
+        raise BackupFailed(detail=f"{folder / MANIFEST} is damaged.") from None
+    if manifest.pop("format", None) != FORMAT:
+        raise BackupFailed(
+            detail=f"{folder} was made by another release, in a form that this one does not read."
+        )
+    copy = Copy(**manifest)
+    for name, expected in copy.files.items():
+        if not (folder / name).is_file() or _measured(folder / name) != expected:
+            raise BackupFailed(detail=f"{folder / name} is missing or damaged.")
+    return copy
+
+
+def _check_target(copy: Copy, replace: bool) -> None:
+    if copy.server_version > database.server_version():
+        raise BackupFailed(
+            detail=f"The copy is of PostgreSQL {copy.server_version}, this server is of {database.server_version()}."
+        )
+    if replace:
+        return
+    if not database.is_empty():
+        raise BackupFailed(detail="The database is not empty. --replace drops what it holds.")
+    if _holds_anything(storage_root()):
+        raise BackupFailed(detail=f"{storage_root()} is not empty. --replace moves it aside.")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _holds_anything(folder):
+            raise BackupFailed(detail=f"{folder} is not empty.")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise BackupFailed(detail=f"{folder} cannot be used: {error.strerror}.") from None
+
+
+def _holds_anything(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _pack(source: Path, to: Path) -> None:
+    with tarfile.open(to, "w") as archive:
+        if source.is_dir():
+            archive.add(source, arcname=".", filter=_without_locks)
+
+
+def _without_locks(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if member.name.endswith(".lock") else member
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    with tarfile.open(archive) as opened:
+        if not opened.getnames():
+            return
+        if _holds_anything(target):
+            target.rename(target.with_name(f"{target.name}.before-{database_now():%Y%m%dT%H%M%S}"))
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opened.extractall(target, filter="tar" if os.geteuid() == 0 else "data")  # noqa: S202 - checked by its digest
+
+
+def _measured(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _migrations() -> list[str]:
+    return sorted(".".join(key) for key in MigrationRecorder(connection).applied_migrations())
+
+
+def _write(path: Path, value: Any) -> None:
+    """Whole or not at all."""
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("w") as file:
+        json.dump(value, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)

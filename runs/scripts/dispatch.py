@@ -114,9 +114,7 @@ def dispatch_script(run_directory: str, command: str, *, credential: GitCredenti
             write_file(credential.store_line, "forge-credential"),
             write_file(credential.gitconfig, "gitconfig"),
         ]
-    writes.append('true > "$dir/output.log"')
-    if command.startswith("#!"):
-        writes.append('chmod 700 "$dir/script.sh"')
+    writes += ['true > "$dir/output.log"', 'chmod 700 "$dir/script.sh"']
     files = (
         "{ " + " &&\n".join(writes) + '; } || give_up cannot_write "the run directory cannot be written"\n'
     )

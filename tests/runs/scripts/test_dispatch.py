@@ -58,7 +58,7 @@ def test_it_keeps_the_run_directory_to_its_user(box: ScriptBox) -> None:
     box.ends("true")
 
     assert box.folder.stat().st_mode & 0o777 == 0o700
-    assert (box.folder / "script.sh").stat().st_mode & 0o777 == 0o600
+    assert (box.folder / "script.sh").stat().st_mode & 0o777 == 0o700
     assert (box.folder / "output.log").stat().st_mode & 0o777 == 0o600
 
 

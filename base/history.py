@@ -57,8 +57,10 @@ def rows_of(model: type[models.Model], pk: Any) -> QuerySet[Any]:
     rows: QuerySet[Any] = history.objects.filter(pgh_obj=pk).order_by("-pgh_id")
     if state is None:
         nothing = Value(None, output_field=models.TextField())
-        return rows.annotate(state_now=nothing, state_before=nothing)
-    return rows.annotate(state_now=F(state), state_before=Subquery(before.values(state)[:1]))
+        rows = rows.annotate(state_now=nothing, state_before=nothing)
+    else:
+        rows = rows.annotate(state_now=F(state), state_before=Subquery(before.values(state)[:1]))
+    return rows
 
 
 def transitions(rows: Iterable[Any]) -> list[Transition]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,13 @@ from openagents_site.backups import BackupFailed, database
 FORMAT = 1
 MANIFEST = "manifest.json"
 DUMP = "database.dump"
-FOLDERS = {"repositories.tar": storage_root, "private.tar": lambda: Path(settings.STATE_ROOT) / "private"}
+
+
+def private_folder() -> Path:
+    return Path(settings.STATE_ROOT) / "private"
+
+
+FOLDERS: dict[str, Callable[[], Path]] = {"repositories.tar": storage_root, "private.tar": private_folder}
 
 
 @dataclass(frozen=True)

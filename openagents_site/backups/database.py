@@ -24,8 +24,10 @@ LIBPQ_OPTIONS = {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "requir
 
 def server_version() -> int:
     """The server's major version."""
-    connection.ensure_connection()
-    return int(connection.pg_version) // 10_000
+    with connection.cursor() as cursor:
+        cursor.execute("select current_setting('server_version_num')::int / 10000")
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
 
 
 def program(name: str) -> str:

@@ -16,6 +16,7 @@ from boxes.conf import box_api
 from boxes.errors import ProviderCode, ProviderError
 from boxes.models import ScheduleSlot
 from openagents_site import health
+from openagents_site.backups.database import server_version
 from openagents_site.doctor import Finding, bad, good, warning
 from openagents_site.schedules import SCHEDULES
 from openagents_site.tasks import SCHEDULER
@@ -41,7 +42,7 @@ def database() -> list[Finding]:
     except DatabaseError as error:
         why = str(error).strip().splitlines()[0]
         return [bad("database", why, "start bin/up, or see to the server that DATABASE_URL names")]
-    version = connection.pg_version // 10_000
+    version = server_version()
     found = (
         good("database", f"PostgreSQL {version} answers")
         if version >= OLDEST_SERVER

@@ -125,7 +125,7 @@ def test_web_that_dies_while_it_hears_the_machine_takes_nothing_twice(
 ) -> None:
     job = connector.delegate("wait go", "append log once", "say words")
     connector.await_session(job)
-    installation.parts["web"].stop()
+    installation.parts["web"].kill9()
     # Its supervisor starts another process when one is killed; that one dies in the same way.
     faulty = installation.add_web(WEB_THREADS="8", FAULT_POINTS=f"{point}=kill")
     (connector.root / "go").touch()

@@ -76,14 +76,14 @@ class WebServer:
         """Bytes that its processes hold resident, without those of git."""
         assert self.process is not None
         main = psutil.Process(self.process.pid)
-        mine = [p for p in [main, *main.children()] if "git" not in p.name()]
-        return sum(p.memory_info().rss for p in mine)
+        mine = [p for p in [main, *main.children()] if not _is_git(p)]
+        return sum(_resident(p) for p in mine)
 
     def gits(self) -> list[psutil.Process]:
         """The git processes that it started and that are there."""
         assert self.process is not None
         found = psutil.Process(self.process.pid).children(recursive=True)
-        return [p for p in found if "git" in p.name()]
+        return [p for p in found if _is_git(p)]
 
     def __enter__(self) -> WebServer:
         return self.start()
@@ -179,6 +179,20 @@ class Git:
         self.must("add", file, cwd=work)
         self.must("commit", "--quiet", "--allow-empty", "-m", message, cwd=work)
         return self.must("rev-parse", "HEAD", cwd=work).strip()
+
+
+def _is_git(process: psutil.Process) -> bool:
+    try:
+        return "git" in process.name()
+    except psutil.NoSuchProcess:
+        return False  # it has just ended
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def _free_port() -> int:

@@ -336,7 +336,8 @@ def test_a_client_that_goes_away_leaves_nothing_behind(git, work, secret, reposi
 
 
 def test_a_clone_that_is_left_leaves_no_process(git, work, secret):
-    git.commit(work, "large", "blob", os.urandom(16_000_000).hex())
+    # More than the sockets between them hold.
+    git.commit(work, "large", "blob", os.urandom(64_000_000).hex())
     git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=work)
     head = git.must("rev-parse", "main", cwd=work).strip()
     want = f"0032want {head}\n00000009done\n".encode()
@@ -346,8 +347,8 @@ def test_a_clone_that_is_left_leaves_no_process(git, work, secret):
         timeout=30,
     ) as answer:  # fmt: skip
         assert answer.status_code == 200
-        next(answer.iter_content(1000))
-        assert git.server.gits()
+        first = next(answer.iter_content(1000))
+        assert git.server.gits(), first[:200]
 
     wait_for(lambda: not git.server.gits())
 

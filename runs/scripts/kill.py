@@ -53,7 +53,8 @@ if session_is_ours; then ours=yes; fi
 terminate() {
   [ "$ours" = no ] || kill -TERM "-$leader" 2>/dev/null
   for pid in $left; do
-    stat_of "$pid" && [ "$group" != "${leader:-none}" ] && kill -TERM "$pid" 2>/dev/null
+    stat_of "$pid" || group=
+    [ "$ours$group" = "yes$leader" ] || kill -TERM "$pid" 2>/dev/null
   done
 }
 finish() { [ "$ours" = no ] || kill -KILL "-$leader" 2>/dev/null; kill -KILL $left 2>/dev/null; }

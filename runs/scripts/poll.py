@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .shell import FAILURES, LOG, PROCESSES, SCAN, TICKS, directory_lines
+from .shell import FAILURES, FORBIDDEN, LOG, PROCESSES, SCAN, TICKS, directory_lines
 
 _POLL = r"""
 set -u
 need ls dd head base64
-if [ ! -d "$dir" ] || [ -e "$dir/never" ]; then printf 'OA_PRESENT=0\n'; exit 0; fi
+if [ ! -d "$dir" ] || forbidden; then printf 'OA_PRESENT=0\n'; exit 0; fi
+forget_credential() { [ ! -e "$dir/begun" ] || rm -f "$dir/forge-credential" "$dir/gitconfig" 2>/dev/null; }
 # The command's shell or its keeper; where the pid file is gone, anything that carries the run's mark.
 running() {
   if read_pids; then
@@ -61,13 +62,15 @@ wait_for_news() {
 }
 """
 
+# Where nothing lives and nothing was left about the end, nobody else removes the credential.
+#
 # The exit is looked at first, liveness next, the exit again where nothing lives, the size and the bytes last: what is
 # told about the end is never newer than the bytes that come with it. So a size that was seen before serves only while
 # there is no end.
 _REPORT = r"""
 exit_status=
 if ! read_exit; then
-  if running; then is_alive=1; else is_alive=0; read_exit; fi
+  if running; then is_alive=1; else is_alive=0; read_exit || forget_credential; fi
 else
   if running; then is_alive=1; else is_alive=0; fi
 fi
@@ -89,5 +92,5 @@ def poll_script(run_directory: str, *, offset: int, max_bytes: int, wait_seconds
         raise ValueError("offset and wait_seconds are not negative, max_bytes is at least 1")
     numbers = f"offset={int(offset)} limit={int(max_bytes)} seen_size=\n"
     wait = f"wait_for_news {int(wait_seconds)}\n"
-    functions = PROCESSES + TICKS + SCAN + LOG
+    functions = FORBIDDEN + PROCESSES + TICKS + SCAN + LOG
     return FAILURES + directory_lines(run_directory) + functions + _POLL + numbers + wait + _REPORT

@@ -65,8 +65,14 @@ first() {
 }
 """
 
+# Whoever made `never` had made `started`, so the run cannot have made `begun`: where both are, the command made `never`.
+FORBIDDEN = r"""
+forbidden() { [ -e "$dir/never" ] && [ ! -e "$dir/begun" ]; }
+"""
+
 # stat_of PID sets state, group, session and start (clock ticks after boot: with the pid it names one process for ever).
-# alive PID START: a process that is not a zombie and not a stranger who got the same number later.
+# alive PID START: a process that is not a zombie and not a stranger who got the same number later. Without /proc it is only
+# that something has the number, and -PID asks for a process group.
 # read_pids sets leader and keeper with their start times; false where there is nothing to believe.
 STAT = r"""
 boot_id() { boot_now=-; { read -r boot_now < /proc/sys/kernel/random/boot_id; } 2>/dev/null; }
@@ -85,7 +91,7 @@ PROCESSES = (
     STAT
     + r"""
 alive() {
-  case $1 in ''|0|1|*[!0-9]*) return 1 ;; esac
+  case ${1#-} in ''|0|1|*[!0-9]*) return 1 ;; esac
   [ -r /proc/self/stat ] || { kill -0 "$1" 2>/dev/null; return; }
   stat_of "$1" || return 1
   case $state in Z|X|x) return 1 ;; esac
@@ -108,7 +114,8 @@ pause() { if sleep "0.$1" 2>/dev/null; then ticks=$((ticks + $1)); else sleep 1;
 """
 
 # scan prints PID:START of every living process of this run: those that carry its mark, that write to its log, or that
-# belong to its leader's session. A process that shed all three is not found; stopping the box ends it.
+# belong to its leader's session. A process that shed all three is not found; stopping the box ends it. Without /proc there
+# are only the recorded pids and the leader's group (-PID), and no way to tell a stranger once the run has ended.
 SCAN = r"""
 ours=no
 marked() {
@@ -124,7 +131,7 @@ writing() {
   real=$(cd "$dir" 2>/dev/null && pwd -P) || return
   ls -l /proc/[0-9]*/fd/1 /proc/[0-9]*/fd/2 2>/dev/null | grep -F -- " -> $real/output.log"
 }
-session_is_ours() { alive "$leader" "$leader_start" && [ "$session" = "$leader" ]; }
+session_is_ours() { session=; alive "$leader" "$leader_start" && [ "$session" = "$leader" ]; }
 in_session() {
   [ "$ours" = yes ] || session_is_ours || return
   for entry in /proc/[0-9]*/stat; do
@@ -132,7 +139,12 @@ in_session() {
     stat_of "${pid%/stat}" && [ "$session" = "$leader" ] && printf '%s\n' "$entry"
   done
 }
+recorded() {
+  [ -n "$leader" ] && [ -z "${exit_status:-}" ] || return
+  for pid in "-$leader" "$leader" "$keeper"; do if alive "$pid" -; then printf '%s:-\n' "$pid"; fi; done
+}
 scan() {
+  [ -r /proc/self/stat ] || { recorded; return; }
   { marked; writing; in_session; } | sed -n 's|^.*/proc/\([0-9][0-9]*\)/.*|\1|p' | sort -u | while read -r pid; do
     [ "$pid" != "$$" ] || continue
     stat_of "$pid" || { printf '%s:vanished\n' "$pid"; continue; }

@@ -58,7 +58,16 @@ def test_it_shows_a_run_by_the_beginning_of_its_id(make_run: MakeRun) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("ref", ["00000000-0000-0000-0000-000000000000", "zzzz", "a", "%%%%"])
+def test_odd_arguments_of_the_list_are_no_error(make_run: MakeRun) -> None:
+    run = make_run()
+
+    assert str(run.pk) in said("list", "--limit", "9" * 30)
+    assert said("list", "--limit", "-1").strip() == "no runs"
+    assert said("list", "--box", "abc\udcff").strip() == "no runs"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("ref", ["00000000-0000-0000-0000-000000000000", "zzzz", "a", "%%%%", "abc\udcff"])
 def test_an_unknown_run_has_an_exit_status_of_its_own(ref: str) -> None:
     with pytest.raises(CommandError) as error:
         said("show", ref)

@@ -38,6 +38,7 @@ def test_it_lists_the_newest_jobs(make_job: JobOf) -> None:
     assert str(second.pk) not in told("list", "--status", "completed")
     assert told("list", "--kind", "delegation").strip() == "no jobs"
     assert json.loads(told("list", "--json", "--limit", "1"))["id"] == str(second.pk)
+    assert str(first.pk) in told("list", "--limit", "9" * 30)
 
 
 def test_it_shows_a_job_with_its_steps_and_report(make_job: JobOf) -> None:
@@ -50,7 +51,9 @@ def test_it_shows_a_job_with_its_steps_and_report(make_job: JobOf) -> None:
     assert json.loads(told("show", str(job.pk), "--json"))["report"] == job.report
 
 
-@pytest.mark.parametrize("text", ["ab", "00000000-0000-0000-0000-000000000000"], ids=["short", "missing"])
+@pytest.mark.parametrize(
+    "text", ["ab", "00000000-0000-0000-0000-000000000000", "abc\udcff"], ids=["short", "missing", "no text"]
+)
 def test_a_job_that_is_not_there_is_said(text: str) -> None:
     with pytest.raises(CommandError) as caught:
         told("show", text)

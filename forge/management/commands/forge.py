@@ -20,6 +20,8 @@ from forge.management.finding import repository_called, user_called
 from forge.models import Issue, Repository
 from forge.states import IssueState, Visibility
 
+MOST_ROWS = 1_000_000
+
 
 class Command(BaseCommand):
     help = "Make and fill repositories, and look at their issues. Exit status 3: there is no such user or repository."
@@ -75,7 +77,11 @@ class Command(BaseCommand):
 
     def _issues(self, *, state: str | None, limit: int, json: bool, **options: Any) -> None:
         issues = Issue.objects.filter(repository=repository_called(options["repository"]))
-        found = list((issues.filter(state=state) if state else issues).order_by("-number")[: max(0, limit)])
+        found = list(
+            (issues.filter(state=state) if state else issues).order_by("-number")[
+                : min(max(0, limit), MOST_ROWS)
+            ]
+        )
         attempts = attempts_for_issues(found)
         for issue in found if json else ():
             self._print_json(issue, [one.state for one in attempts[issue.pk]])

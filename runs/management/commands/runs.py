@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.text import display_text
+from base.text import display_text, storable
 from runs import console as shown
 from runs import services, streaming
 from runs.models import Run
@@ -23,6 +23,7 @@ from runs.states import ACTIVE, RunState
 EXIT_NOT_FOUND = 3
 EXIT_NOT_COMPLETED = 1
 SHORTEST_PREFIX = 4
+MOST_ROWS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -61,8 +62,9 @@ class Command(BaseCommand):
         runs = runs.filter(state=state) if state else runs
         runs = runs.filter(state__in=ACTIVE) if alive else runs
         if box:
+            box = storable(box)
             runs = runs.filter(conversation_box__box_id=box) | runs.filter(conversation_box__label=box)
-        found = list(runs[: max(0, limit)])
+        found = list(runs[: min(max(0, limit), MOST_ROWS)])
         if json:
             for run in found:
                 self._print_json(run)
@@ -134,7 +136,7 @@ def _with_run(parser: CommandParser) -> CommandParser:
 
 def _find(text: str) -> Run:
     """The run with this id, or the only one whose id begins so."""
-    prefix = text.strip().lower()
+    prefix = storable(text.strip().lower())
     if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
         raise CommandError(f"{text!r} is too short to tell runs apart", returncode=EXIT_NOT_FOUND)
     found = list(_beginning(prefix)[:2])

@@ -10,7 +10,7 @@ import pytest
 
 from runs.replies import parse_dispatch, parse_kill
 from runs.scripts import GitCredential, dispatch_script, kill_script
-from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
+from tests.runs.scripts.conftest import ScriptBox, hide_proc, link_tools, wait_until
 
 STUBBORN = "sh -c 'trap \"\" TERM; echo ready; sleep 600 & setsid sleep 600 & nohup sleep 600 & wait'"
 
@@ -223,6 +223,36 @@ def test_a_missing_tool_is_named(dash_box: ScriptBox, tool: str) -> None:
     done = dash_box.run(kill_script(dash_box.run_directory))
 
     assert (done.returncode, done.stdout) == (69, f"OA_ERROR=missing_tool {tool}\n".encode())
+
+
+def test_without_proc_it_ends_what_the_run_recorded(box: ScriptBox) -> None:
+    hide_proc(box)
+    box.dispatch("trap '' TERM; echo ready; sleep 600 & sleep 600; sleep 600")
+    wait_until(lambda: box.poll().log.size)
+
+    reply = box.kill(grace_seconds=1)
+
+    assert (reply.cancelled, reply.remaining, reply.exit) == (True, (), None)
+    assert not box.processes()
+
+
+def test_without_proc_an_ended_run_is_left_alone(box: ScriptBox) -> None:
+    hide_proc(box)
+    box.ends("exit 7")
+
+    reply = box.kill()
+
+    assert reply.cancelled
+    assert reply.exit
+    assert reply.exit.status == 7
+
+
+def test_a_polite_child_of_an_ended_shell_may_clean_up(box: ScriptBox) -> None:
+    box.ends("(trap 'echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done) & exit 0")
+    wait_until((box.home / "ready").exists)
+
+    assert box.kill().cancelled
+    assert (box.home / "cleaned").read_text() == "cleaned\n"
 
 
 def test_a_double_dispatch_after_a_kill_runs_nothing(box: ScriptBox) -> None:

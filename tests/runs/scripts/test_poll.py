@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from runs.replies import parse_poll
-from runs.scripts import poll_script
+from runs.scripts import GitCredential, poll_script
 from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
 
 ENDS = {
@@ -214,6 +215,26 @@ def test_a_run_whose_processes_vanished_is_not_alive(box: ScriptBox) -> None:
     reply = box.poll(wait_seconds=5)
 
     assert (reply.present, reply.alive, reply.exit) == (True, False, None)
+
+
+def test_the_credential_of_a_run_that_left_no_end_is_removed(box: ScriptBox) -> None:
+    credential = GitCredential("https://forge.example", "secret-of-this-run")
+    box.dispatch("kill -9 $PPID; echo killed; sleep 30", credential=credential)
+    wait_until(lambda: box.poll().log.size)
+    assert {"forge-credential", "gitconfig"} <= set(box.files())
+
+    os.kill(int((box.folder / "pid").read_text().split()[0]), signal.SIGKILL)
+    wait_until(lambda: not box.poll().alive)
+
+    assert not {"forge-credential", "gitconfig"} & set(box.files())
+
+
+def test_a_command_cannot_forbid_itself(box: ScriptBox) -> None:
+    box.dispatch("touch $OPENAGENTS_RUN_DIRECTORY/never; echo made; sleep 30")
+    wait_until(lambda: box.poll().log.size)
+
+    assert box.poll().alive
+    assert box.probe().present
 
 
 def test_a_run_whose_witness_was_killed_is_alive(box: ScriptBox) -> None:

@@ -49,8 +49,11 @@ def test_a_run_whose_pid_is_unknown_is_present_without_one(box: ScriptBox) -> No
 def test_a_dispatch_that_died_half_way_is_shut_out(box: ScriptBox) -> None:
     box.folder.mkdir(parents=True)
     (box.folder / "script.sh").write_text("touch ran")
+    (box.folder / "forge-credential").write_text("https://x:secret@forge.example")
+    (box.folder / "gitconfig").write_text("[credential]")
 
     assert not box.probe().present
+    assert box.files() == ["never", "script.sh", "started"]
     assert not box.poll().present
 
 

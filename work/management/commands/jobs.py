@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.text import display_text
+from base.text import display_text, storable
 from work import console as shown
 from work import following, services
 from work.models import Job
@@ -23,6 +23,7 @@ from work.states import ACTIVE, JobKind, JobStatus
 EXIT_NOT_FOUND = 3
 EXIT_NOT_COMPLETED = 1
 SHORTEST_PREFIX = 4
+MOST_ROWS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -59,7 +60,7 @@ class Command(BaseCommand):
         jobs = jobs.filter(status=status) if status else jobs
         jobs = jobs.filter(kind=kind) if kind else jobs
         jobs = jobs.filter(status__in=list(ACTIVE)) if alive else jobs
-        found = list(jobs[: max(0, limit)])
+        found = list(jobs[: min(max(0, limit), MOST_ROWS)])
         if json:
             for job in found:
                 self._print_json(job)
@@ -114,7 +115,7 @@ def _with_job(parser: CommandParser) -> CommandParser:
 
 def _find(text: str) -> Job:
     """The job with this id, or the only one whose id begins so."""
-    prefix = text.strip().lower()
+    prefix = storable(text.strip().lower())
     if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
         raise CommandError(f"{text!r} is too short to tell jobs apart", returncode=EXIT_NOT_FOUND)
     found = list(_beginning(prefix)[:2])

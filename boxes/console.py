@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from base.text import display_text
 from boxes.models import ReconciliationEvent
 from boxes.usage import Totals
 
 UNKNOWN = "?"
 MICROUSD = 1_000_000
-
-
-def console_of(stream: Any) -> Console:
-    """A console that writes to a command's output; wide where nobody looks at it, so that lines stay whole."""
-    target = getattr(stream, "_out", stream)
-    width = None if target.isatty() else 200
-    return Console(file=target, highlight=False, soft_wrap=not target.isatty(), width=width)
-
-
-def plain(text: object) -> Text:
-    """Text of foreign origin: no markup, and no control sequence reaches the terminal."""
-    return Text(display_text(str(text)))
-
-
-def table_of(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> Table:
-    """A plain table; the headings in `numbers` name columns that are aligned to the right."""
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(
-            heading,
-            justify="right" if heading in numbers else "left",
-            overflow="fold",
-            no_wrap=heading in numbers,
-        )
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
-    return table
 
 
 def dollars(microusd: int | None) -> str:

@@ -22,6 +22,7 @@ from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
 from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
+from base.api.waiting import WAIT, after_waiting
 from boxes.api.boxes import find_box
 from runs import services, streaming
 from runs.errors import STATUS_BY_CODE, InvalidIdempotencyKey, RunNotFound
@@ -34,7 +35,6 @@ register_statuses(STATUS_BY_CODE)
 RUNS_PER_MINUTE = 10
 LARGEST_OFFSET = 2**62
 LARGEST_LOG_PIECE = 1 << 20
-WAIT = OpenApiParameter("wait", int, description="Seconds to wait for news, 0 to 25.")
 OFFSET = OpenApiParameter("offset", int, description="Byte offset in what the command wrote.")
 
 
@@ -100,16 +100,8 @@ class RunDetail(APIView):
         responses={200: RunSerializer, 404: ErrorAnswer},
     )
     def get(self, request: Request, run_id: UUID) -> Response:
-        run, seconds = find_run(request, run_id), wait_seconds(request)
-        if seconds and not run.is_terminal:
-            seen = run.state
-            wakeups.wait_until(key_of(run_id), lambda: _state(run_id) != seen, seconds=seconds)
-            run = find_run(request, run_id)
+        run = after_waiting(request, lambda: find_run(request, run_id), key_of(run_id))
         return Response(RunSerializer(run).data)
-
-
-def _state(run_id: UUID) -> str:
-    return Run.objects.values_list("state", flat=True).get(pk=run_id)
 
 
 class RunOutput(APIView):

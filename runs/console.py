@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from base.text import display_text
+from base.console import age, plain
 from runs.models import Run
 from runs.states import RunState
 
@@ -79,19 +79,6 @@ def how_it_ended(run: Run) -> str:
 
 def state_text(run: Run) -> Text:
     return Text(run.state, style=COLOURS[RunState(run.state)])
-
-
-def plain(text: str) -> Text:
-    """Text of foreign origin: no markup, and no control sequence reaches the terminal."""
-    return Text(display_text(text))
-
-
-def age(now: datetime, then: datetime) -> str:
-    seconds = max(0, int((now - then).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def facts(run: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from base.console import age, plain
 from base.text import display_text
 from work.models import Job, JobStep
 from work.states import JobStatus, StepStatus
@@ -84,19 +85,6 @@ def how_it_stands(job: Job) -> str:
 
 def status_text(job: Job) -> Text:
     return Text(job.status, style=COLOURS[JobStatus(job.status)])
-
-
-def plain(text: str) -> Text:
-    """Text of foreign origin: no markup, and no control sequence reaches the terminal."""
-    return Text(display_text(text))
-
-
-def age(now: datetime, then: datetime) -> str:
-    seconds = max(0, int((now - then).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def facts(job: Job) -> dict[str, Any]:

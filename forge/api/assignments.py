@@ -7,7 +7,7 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,12 +19,12 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
-from base import wakeups
 from base.api.pagination import NewestFirstPagination
-from base.api.parameters import all_owners, wait_seconds
+from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
+from base.api.waiting import WAIT, after_waiting
 from forge import assignments
 from forge.assignments.watching import key_of
 from forge.errors import AssignmentNotFound, TargetRevoked
@@ -33,7 +33,6 @@ from forge.states import AssignmentState, Delivery, TargetKind
 from work.errors import MachineRevoked
 
 CREATES_PER_MINUTE = 10
-WAIT = OpenApiParameter("wait", int, description="Seconds to wait for news, 0 to 25.")
 
 
 class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
@@ -208,16 +207,8 @@ class AssignmentDetail(APIView):
         responses={200: AssignmentSerializer, 404: ErrorAnswer},
     )
     def get(self, request: Request, assignment_id: UUID) -> Response:
-        found, seconds = find_assignment(request, assignment_id), wait_seconds(request)
-        if seconds and not found.is_terminal:
-            seen = found.state
-            wakeups.wait_until(key_of(assignment_id), lambda: _state(assignment_id) != seen, seconds=seconds)
-            found = find_assignment(request, assignment_id)
+        found = after_waiting(request, lambda: find_assignment(request, assignment_id), key_of(assignment_id))
         return Response(AssignmentSerializer(found).data)
-
-
-def _state(assignment_id: UUID) -> str:
-    return Assignment.objects.values_list("state", flat=True).get(pk=assignment_id)
 
 
 class CancelAssignment(APIView):

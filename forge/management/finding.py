@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from django.core.management.base import CommandError
 
 from accounts.models import User
+from base.console import EXIT_NOT_FOUND
 from forge.models import Repository
 from forge.selectors import find_repository
-
-EXIT_NOT_FOUND = 3
 
 
 def repository_called(text: str) -> Repository:

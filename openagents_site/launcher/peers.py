@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WHEELS = "requirements-peers.txt"
+LINES_OF_REASON = 5  # the reason is not always in the last line
 ASKED = re.compile(r"^[ ]*(?:@|pytestmark\b.*)needs\(\s*[\"']([a-z-]+)[\"']\s*\)", re.MULTILINE)
 
 
@@ -127,4 +128,5 @@ def _run(command: list[str]) -> None:
     )
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise PeersMissing(f"`{' '.join(command)}` failed: {said[-1] if said else done.returncode}")
+        told = "; ".join(said[-LINES_OF_REASON:]) or f"exit status {done.returncode}"
+        raise PeersMissing(f"`{' '.join(command)}` failed: {told}")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,12 +17,12 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
-from base import wakeups
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
-from base.api.parameters import all_owners, wait_seconds
+from base.api.parameters import all_owners
 from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
+from base.api.waiting import WAIT, after_waiting
 from conversations.services import conversation_of
 from work import services
 from work.api.filters import JobFilter
@@ -37,7 +37,6 @@ from work.watching import key_of
 register_statuses(STATUS_BY_CODE)
 register_statuses(DELEGATION_STATUSES)
 JOBS_PER_MINUTE = 10
-WAIT = OpenApiParameter("wait", int, description="Seconds to wait for another status, 0 to 25.")
 
 
 def jobs_of(request: Request) -> QuerySet[Job]:
@@ -154,16 +153,8 @@ class JobDetail(APIView):
         responses={200: JobSerializer, 404: ErrorAnswer},
     )
     def get(self, request: Request, job_id: UUID) -> Response:
-        job, seconds = find_job(request, job_id), wait_seconds(request)
-        if seconds and not job.is_terminal:
-            seen = job.status
-            wakeups.wait_until(key_of(job_id), lambda: _status(job_id) != seen, seconds=seconds)
-            job = find_job(request, job_id)
+        job = after_waiting(request, lambda: find_job(request, job_id), key_of(job_id), field="status")
         return Response(show(job))
-
-
-def _status(job_id: UUID) -> str:
-    return Job.objects.values_list("status", flat=True).get(pk=job_id)
 
 
 class StepPagination(NewestFirstPagination):

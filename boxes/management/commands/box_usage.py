@@ -12,8 +12,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import QuerySet
 
+from base.console import console_of, table_of
 from boxes import usage
-from boxes.console import console_of, table_of, totals_cells
+from boxes.console import totals_cells
 from boxes.models import Box
 from boxes.usage import Group, Grouping, Totals
 

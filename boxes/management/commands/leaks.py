@@ -10,9 +10,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from accounts.models import User
+from base.console import console_of, table_of
 from base.errors import CodedError
 from boxes import leaks
-from boxes.console import console_of, leak_cells, table_of
+from boxes.console import leak_cells
 from boxes.models import ReconciliationEvent
 from boxes.states import EventType
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from boxes.console import console_of, table_of
+from base.console import console_of, table_of
 from boxes.errors import BoxError
 from boxes.reconciler import PassResult, plan, reconcile
 from boxes.reconciler.leaks import LeakStep

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from base import connections
 from base.clock import database_now
-from boxes.console import console_of, duration, moment, plain, table_of
+from base.console import console_of, plain, table_of
+from boxes.console import duration, moment
 from boxes.models import Box
 from openagents_site.fleet import FleetBox, fleet_boxes
 

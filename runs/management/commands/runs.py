@@ -6,23 +6,20 @@ import json
 import sys
 from typing import Any, TextIO, cast
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import QuerySet, TextField
-from django.db.models.functions import Cast
 from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.text import display_text, storable
+from base.console import row_named
+from base.text import display_text
 from runs import console as shown
 from runs import services, streaming
 from runs.models import Run
 from runs.states import ACTIVE, RunState
 
-EXIT_NOT_FOUND = 3
 EXIT_NOT_COMPLETED = 1
-SHORTEST_PREFIX = 4
 MOST_ROWS = 1_000_000
 
 
@@ -74,14 +71,14 @@ class Command(BaseCommand):
             self.console.print("no runs")
 
     def _show(self, *, run: str, json: bool, **_: Any) -> None:
-        found = _find(run)
+        found = row_named(Run.objects.select_related("conversation_box"), run)
         if json:
             self._print_json(found)
         else:
             shown.show(self.console, found)
 
     def _tail(self, *, run: str, follow: bool, offset: int | None, raw: bool, **_: Any) -> None:
-        found = _find(run)
+        found = row_named(Run.objects.select_related("conversation_box"), run)
         position = found.output_base_offset if offset is None else max(0, offset)
         if follow:
             self._follow(found, position, raw=raw)
@@ -103,7 +100,7 @@ class Command(BaseCommand):
             sys.exit(EXIT_NOT_COMPLETED)
 
     def _cancel(self, *, run: str, wait: bool, **_: Any) -> None:
-        asked = services.cancel(_find(run))
+        asked = services.cancel(row_named(Run.objects.select_related("conversation_box"), run))
         while wait and not asked.is_terminal:
             for news in streaming.follow(asked.pk, asked.last_output_offset):
                 if isinstance(news, streaming.Stands):
@@ -132,21 +129,3 @@ class Command(BaseCommand):
 def _with_run(parser: CommandParser) -> CommandParser:
     parser.add_argument("run", metavar="RUN", help="id of a run, or the beginning of one")
     return parser
-
-
-def _find(text: str) -> Run:
-    """The run with this id, or the only one whose id begins so."""
-    prefix = storable(text.strip().lower())
-    if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
-        raise CommandError(f"{text!r} is too short to tell runs apart", returncode=EXIT_NOT_FOUND)
-    found = list(_beginning(prefix)[:2])
-    if not found:
-        raise CommandError(f"there is no run {text!r}", returncode=EXIT_NOT_FOUND)
-    if len(found) > 1:
-        raise CommandError(f"more than one run begins with {text!r}", returncode=EXIT_NOT_FOUND)
-    return found[0]
-
-
-def _beginning(prefix: str) -> QuerySet[Run]:
-    runs = Run.objects.select_related("conversation_box").annotate(text=Cast("pk", TextField()))
-    return runs.filter(text__startswith=prefix).order_by("pk")

@@ -6,23 +6,20 @@ import json
 import sys
 from typing import Any, TextIO, cast
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import QuerySet, TextField
-from django.db.models.functions import Cast
 from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.text import display_text, storable
+from base.console import plain, row_named
+from base.text import display_text
 from work import console as shown
 from work import following, services
 from work.models import Job
 from work.states import ACTIVE, JobKind, JobStatus
 
-EXIT_NOT_FOUND = 3
 EXIT_NOT_COMPLETED = 1
-SHORTEST_PREFIX = 4
 MOST_ROWS = 1_000_000
 
 
@@ -70,14 +67,14 @@ class Command(BaseCommand):
             self.console.print("no jobs")
 
     def _show(self, *, job: str, json: bool, **_: Any) -> None:
-        found = _find(job)
+        found = row_named(Job.objects.all(), job)
         if json:
             self._print_json(found)
         else:
             shown.show(self.console, found, services.list_job_steps(found))
 
     def _tail(self, *, job: str, **_: Any) -> None:
-        followed = _find(job)
+        followed = row_named(Job.objects.all(), job)
         for news in following.follow(followed.pk):
             match news:
                 case following.Wrote(text, anew):
@@ -88,16 +85,16 @@ class Command(BaseCommand):
                 case following.Stands(row):
                     followed = row
                     self._note(shown.how_it_stands(row), row)
-        self.console.print(shown.plain(f"\n{followed.report}"))
+        self.console.print(plain(f"\n{followed.report}"))
         if followed.status != JobStatus.COMPLETED:
             sys.exit(EXIT_NOT_COMPLETED)
 
     def _cancel(self, *, job: str, wait: bool, **_: Any) -> None:
-        asked = services.cancel_job(_find(job).pk)
+        asked = services.cancel_job(row_named(Job.objects.all(), job).pk)
         if wait and not asked.is_terminal:
             for news in following.follow(asked.pk):
                 asked = news.job if isinstance(news, following.Stands) else asked
-        self.console.print(shown.plain(f"{asked.pk}: {shown.how_it_stands(asked)}"))
+        self.console.print(plain(f"{asked.pk}: {shown.how_it_stands(asked)}"))
 
     def _print_json(self, job: Job) -> None:
         self.stdout.write(json.dumps(shown.facts(job), cls=DjangoJSONEncoder))
@@ -111,20 +108,3 @@ class Command(BaseCommand):
 def _with_job(parser: CommandParser) -> CommandParser:
     parser.add_argument("job", metavar="JOB", help="id of a job, or the beginning of one")
     return parser
-
-
-def _find(text: str) -> Job:
-    """The job with this id, or the only one whose id begins so."""
-    prefix = storable(text.strip().lower())
-    if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
-        raise CommandError(f"{text!r} is too short to tell jobs apart", returncode=EXIT_NOT_FOUND)
-    found = list(_beginning(prefix)[:2])
-    if not found:
-        raise CommandError(f"there is no job {text!r}", returncode=EXIT_NOT_FOUND)
-    if len(found) > 1:
-        raise CommandError(f"more than one job begins with {text!r}", returncode=EXIT_NOT_FOUND)
-    return found[0]
-
-
-def _beginning(prefix: str) -> QuerySet[Job]:
-    return Job.objects.annotate(text=Cast("pk", TextField())).filter(text__startswith=prefix).order_by("pk")

@@ -1,0 +1,72 @@
+"""What commands of every app print and understand: tables, text of foreign origin, rows named by the beginning of their id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.core.management.base import CommandError
+from django.db.models import Model, QuerySet, TextField
+from django.db.models.functions import Cast
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from base.text import display_text, storable
+
+EXIT_NOT_FOUND = 3
+SHORTEST_PREFIX = 4  # hexadecimal digits of an id; fewer tell too little apart
+M = TypeVar("M", bound=Model)
+
+
+def console_of(stream: Any) -> Console:
+    """A console that writes to a command's output; wide where nobody looks at it, so that lines stay whole."""
+    target = getattr(stream, "_out", stream)
+    width = None if target.isatty() else 200
+    return Console(file=target, highlight=False, soft_wrap=not target.isatty(), width=width)
+
+
+def plain(text: object) -> Text:
+    """Text of foreign origin: no markup, and no control sequence reaches the terminal."""
+    return Text(display_text(str(text)))
+
+
+def table_of(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> Table:
+    """A plain table; the headings in `numbers` name columns that are aligned to the right."""
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(
+            heading,
+            justify="right" if heading in numbers else "left",
+            overflow="fold",
+            no_wrap=heading in numbers,
+        )
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
+    return table
+
+
+def age(now: datetime, then: datetime) -> str:
+    """How long ago, in its largest whole unit."""
+    seconds = max(0, int((now - then).total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def row_named(rows: QuerySet[M], text: str) -> M:
+    """The row with this id, or the only one whose id begins so. Raises CommandError with exit status 3."""
+    prefix, noun = storable(text.strip().lower()), str(rows.model._meta.verbose_name)
+    if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
+        raise CommandError(
+            f"{text!r} is too short to tell one {noun} from another", returncode=EXIT_NOT_FOUND
+        )
+    beginning = rows.annotate(id_text=Cast("pk", TextField())).filter(id_text__startswith=prefix)
+    found = list(beginning.order_by("pk")[:2])
+    if not found:
+        raise CommandError(f"there is no {noun} {text!r}", returncode=EXIT_NOT_FOUND)
+    if len(found) > 1:
+        raise CommandError(f"more than one {noun} begins with {text!r}", returncode=EXIT_NOT_FOUND)
+    return found[0]

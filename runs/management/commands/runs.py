@@ -13,7 +13,7 @@ from rich.text import Text
 
 from base.clock import database_now
 from base.console import row_named
-from base.text import display_text
+from base.text import display_text, storable
 from runs import console as shown
 from runs import services, streaming
 from runs.models import Run

@@ -1,4 +1,4 @@
-"""How often runs are looked at, from the settings in force. Why these numbers: docs/decisions/0010-how-runs-are-polled.md"""
+"""How often runs are looked at, from the settings in force. Why these numbers: docs/decisions/0007-how-runs-are-polled.md"""
 
 from __future__ import annotations
 

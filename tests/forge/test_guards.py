@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import DatabaseError, IntegrityError, transaction
@@ -142,7 +142,7 @@ def test_one_living_attempt_for_each_issue_and_box(assignment, repository, make_
     "wrong",
     [
         {"target_kind": "boat"}, {"target_kind": "computer"}, {"conversation_box": None}, {"state": "lost"},
-        {"state": "completed"}, {"finished_at": timezone.now()}, {"branch": ""}, {"terminal_commit": "HEAD"},
+        {"state": "completed"}, {"finished_at": datetime(2026, 6, 1, tzinfo=UTC)}, {"branch": ""}, {"terminal_commit": "HEAD"},
         {"credential_delivery_status": "maybe"},
     ],
     ids=str,

@@ -79,8 +79,8 @@ keep() {
     { memory_kills; } 2>/dev/null
     if [ "$kills" -gt "$kills_before" ]; then memory=memory; fi
   fi
-  # `armed` is gone once a kill was sent: what follows a kill is no exit of its own.
-  if [ -e "$dir/armed" ] && [ -e "$dir/begun" ]; then
+  # `armed` is gone once a kill was sent, or `killed` is there: what follows a kill is no exit of its own.
+  if [ -e "$dir/armed" ] && [ ! -e "$dir/killed" ] && [ -e "$dir/begun" ]; then
     size_of "$dir/output.log"
     printf '%s\n%s %s %s ' "$status" "$size" "$signal" "$memory" 1<> "$dir/exit-code.new" &&
       mv -f "$dir/exit-code.new" "$dir/exit-code"

@@ -8,10 +8,30 @@ _KILL = r"""
 set -u
 umask 077
 need mkdir rm ls dd head base64 tr grep sed sort sleep
+# A run that has filled the box with processes leaves no room for those of this script. Then the shell gives up; on its way
+# out it ends what can be found without starting any. The next kill has room, and can tell.
+make_room() {
+  read_exit || true > "$dir/killed"
+  for attempt in 1 2 3 4 5 6 7 8; do
+    full=no
+    if session_is_ours && kill -KILL "-$leader"; then full=yes; fi
+    for entry in /proc/[0-9]*; do
+      pid=${entry#/proc/}
+      [ "$pid" != "$$" ] && carries_mark "$entry/environ" && kill -KILL "$pid" && full=yes
+    done
+    [ "$full" = yes ] || return
+  done
+}
+carries_mark() {
+  while read -r line || [ -n "$line" ]; do case $line in *"$mark"*) return ;; esac; done < "$1"
+  return 1
+}
+read_pids
+trap '{ make_room; } 2>/dev/null' EXIT
 made=no
 mkdir -p "${dir%/*}" 2>/dev/null
 if mkdir "$dir" 2>/dev/null; then made=yes; true > "$dir/never"; fi
-[ -d "$dir" ] || fail cannot_create_directory "the run directory cannot be made" 74
+[ -d "$dir" ] || { trap - EXIT; fail cannot_create_directory "the run directory cannot be made" 74; }
 read_pids
 # A status that is there now is the run's own. From here on the keeper records none: what follows comes from this kill.
 exit_status= trusted=yes
@@ -45,7 +65,7 @@ all_gone() {
   look '' || return 1
   for attempt in 1 2; do
     found=$(scan)
-    if [ -n "$found" ]; then look "$found"; return 1; fi
+    if [ "$found" != end ]; then look "${found%end}"; return 1; fi
   done
 }
 # The session keeps its number for as long as anything of it lives, so it stays ours after its leader ended.
@@ -60,13 +80,16 @@ terminate() {
 finish() { [ "$ours" = no ] || kill -KILL "-$leader" 2>/dev/null; kill -KILL $left 2>/dev/null; }
 # within TICKS ACTION: all gone in that time, where the action is repeated for as long as something lives.
 within() { ticks=0; until all_gone; do [ "$ticks" -lt "$1" ] || return 1; "$2"; pause 1; done; }
-if all_gone || { terminate; within "$grace_ticks" :; } || within 20 finish; then cancelled=1; else cancelled=0; fi
+cancelled=1
+all_gone || { terminate; within "$grace_ticks" :; } || within 20 finish || { make_room; all_gone; } 2>/dev/null ||
+  cancelled=0
 rm -f "$dir/forge-credential" "$dir/gitconfig"
 if [ "$made" = yes ]; then printf 'OA_PRESENT=0\n'; else printf 'OA_PRESENT=1\n'; fi
 printf 'OA_CANCELLED=%s\n' "$cancelled"
 if [ -n "$left" ]; then printf 'OA_REMAINING=%s\n' "${left# }"; fi
-if [ "$trusted" = yes ]; then read_exit; fi
+if [ "$trusted" = yes ]; then read_exit; else exit_status=; fi
 report_exit
+trap - EXIT
 if [ "$made" = no ]; then report_log "$offset" "$limit"; fi
 """
 

@@ -14,7 +14,7 @@ running() {
   if read_pids; then
     alive "$leader" "$leader_start" || alive "$keeper" "$keeper_start"
   else
-    [ -n "$(scan)" ]
+    [ "$(scan)" != end ]
   fi
 }
 quiet() { [ ! -f "$dir/exit-code" ] && size_of "$dir/output.log" && [ "$size" -le "$offset" ] && running; }

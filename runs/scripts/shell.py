@@ -115,7 +115,8 @@ pause() { if sleep "0.$1" 2>/dev/null; then ticks=$((ticks + $1)); else sleep 1;
 
 # scan prints PID:START of every living process of this run: those that carry its mark, that write to its log, or that
 # belong to its leader's session. A process that shed all three is not found; stopping the box ends it. Without /proc there
-# are only the recorded pids and the leader's group (-PID), and no way to tell a stranger once the run has ended.
+# are only the recorded pids and the leader's group (-PID), and no way to tell a stranger once the run has ended. The last
+# line is `end`; it is missing where the box had no room for the processes of a scan, which then says nothing about absence.
 SCAN = r"""
 ours=no
 marked() {
@@ -144,9 +145,9 @@ recorded() {
   for pid in "-$leader" "$leader" "$keeper"; do if alive "$pid" -; then printf '%s:-\n' "$pid"; fi; done
 }
 scan() {
-  [ -r /proc/self/stat ] || { recorded; return; }
-  { marked; writing; in_session; } | sed -n 's|^.*/proc/\([0-9][0-9]*\)/.*|\1|p' | sort -u | while read -r pid; do
-    [ "$pid" != "$$" ] || continue
+  [ -r /proc/self/stat ] || { recorded; printf 'end\n'; return; }
+  { marked; writing; in_session; printf '/proc/end/\n'; } | sed -n 's|^.*/proc/\([0-9][0-9]*\)/.*|\1|p; s|^/proc/end/$|end|p' | sort -u | while read -r pid; do
+    case $pid in "$$") continue ;; end) printf 'end\n'; continue ;; esac
     stat_of "$pid" || { printf '%s:vanished\n' "$pid"; continue; }
     case $state in Z|X|x) ;; *) printf '%s:%s\n' "$pid" "$start" ;; esac
   done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import uuid
 from pathlib import Path
 
@@ -178,15 +179,67 @@ def test_it_removes_the_credential_in_every_case(box: ScriptBox) -> None:
     assert not {"forge-credential", "gitconfig"} & set(box.files())
 
 
+def hand_over(box: ScriptBox, uid: int) -> None:
+    for path in [box.home, *box.home.rglob("*")]:
+        os.chown(path, uid, uid)
+    for parent in list(box.home.parents)[:4]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+
+ENOUGH = 40
+FILL = f"i=0; while [ $i -lt {ENOUGH} ]; do sleep 600 & i=$((i+1)); done"
+SHED = f"i=0; while [ $i -lt {ENOUGH - 5} ]; do setsid sleep 600 & i=$((i+1)); done"
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (f"trap '' TERM; exec 2>/dev/null; echo ready; {FILL}; wait; sleep 600", None),
+        (f"{SHED}; echo ready; exit 3", 3),
+    ],
+    ids=["no-process-is-left", "a-few-are-left"],
+)
+def test_a_run_that_filled_the_box_with_processes_is_ended(
+    dash_box: ScriptBox, command: str, status: int | None
+) -> None:
+    if os.getuid():
+        pytest.skip("a limit of processes does not count for the tests' own user")
+    hand_over(dash_box, 61_235)
+    dash_box.before = lambda: _confine(61_235)
+    assert dash_box.dispatch(command).pid
+    wait_until(lambda: len(dash_box.processes()) >= ENOUGH - 6)
+
+    first = dash_box.text(kill_script(dash_box.run_directory, grace_seconds=1))
+    wait_until(lambda: not _has_processes(61_235))
+    reply = dash_box.kill()
+
+    assert "OA_CANCELLED=1" not in first
+    assert reply.cancelled
+    assert (reply.exit.status if reply.exit else None) == status
+
+
+def _confine(uid: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NPROC, (ENOUGH, ENOUGH))
+    os.setuid(uid)
+
+
+def _has_processes(uid: int) -> bool:
+    """Zombies count here: they take room, too."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if entry.stat().st_uid == uid or f"Uid:\t{uid}" in (entry / "status").read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def test_what_it_cannot_end_is_reported(dash_box: ScriptBox) -> None:
     """As an ordinary user against a process of another one, which carries the run's mark."""
     if os.getuid():
         pytest.skip("changing the user needs root")
     dash_box.dispatch("sleep 600")
-    for path in [dash_box.home, *dash_box.home.rglob("*")]:
-        os.chown(path, 61_234, 61_234)
-    for parent in list(dash_box.home.parents)[:4]:
-        parent.chmod(parent.stat().st_mode | 0o011)
+    hand_over(dash_box, 61_234)
     dash_box.before = lambda: os.setuid(61_234)
 
     reply = dash_box.kill(grace_seconds=0)

@@ -1,54 +1,25 @@
-#!/usr/bin/env python
-"""The one entry for every command of an operator: `manage.py help`."""
+#!/usr/bin/env python3
+"""The one entry for every command of an operator: `./manage.py help`. Any Python will do: it hands over to the installed one."""
 
-import getpass
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
-from django.db import OperationalError
-
-from base.embedded_postgres import explain
-from base.errors import CodedError
-
-BY_HAND = {"runs", "jobs", "leaks", "forge", "reconcile_boxes", "recover_work", "expire_assignments"}
-ROLES = {"run_worker": "worker", "qcluster": "scheduler"}  # which process of the installation a command is
+INSTALLED = Path(__file__).resolve().parent / ".venv" / "bin" / "python"
 
 
-def main(arguments: list[str]) -> int:
-    """Run a command. What an operator can mend is one sentence, not a trace."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "openagents_site.settings")
-    if len(arguments) > 1 and arguments[1] in ROLES:
-        os.environ.setdefault("PROCESS_ROLE", ROLES[arguments[1]])
-    try:
-        with _named_in_history(arguments):
-            execute_from_command_line(arguments)
-    except OperationalError as error:
-        sentence = explain(error)
-        if sentence is None:
-            raise
-        print(f"manage.py: {sentence}", file=sys.stderr)
-        return 1
-    except (ImproperlyConfigured, CodedError) as error:
-        sentence = error.detail if isinstance(error, CodedError) else str(error)
-        print(f"manage.py: {sentence}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _named_in_history(arguments: list[str]) -> AbstractContextManager[object]:
-    """What an operator changes by hand carries the command and the system's user in its history."""
-    if len(arguments) < 2 or arguments[1] not in BY_HAND:
-        return nullcontext()
-    import django
-
-    django.setup()
-    import pghistory
-
-    return pghistory.context(command=f"manage.py {arguments[1]}", operator=getpass.getuser())
+def hand_over() -> None:
+    """Become the installed Python, if this one has nothing of what is needed. Exits with a sentence where there is none."""
+    if find_spec("django") is not None:
+        return
+    if not INSTALLED.exists():
+        sys.exit("manage.py: nothing is installed yet: run bin/up or bin/test first")
+    os.execv(INSTALLED, [str(INSTALLED), *sys.argv])  # noqa: S606 - becoming it is the purpose
 
 
 if __name__ == "__main__":
+    hand_over()
+    from openagents_site.command_line import main
+
     sys.exit(main(sys.argv))

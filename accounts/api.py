@@ -53,9 +53,19 @@ class Tokens(OwnedList):
 
 
 class TokenDetail(APIView):
-    write_scope = "read"
+    write_scope = "read"  # a token may end what it could have handed out: checked below
 
-    @extend_schema(summary="Revoke a token", responses={204: None, 404: ErrorAnswer})
+    @extend_schema(
+        summary="Revoke a token",
+        description="A token may revoke itself, and others that have no scope that it does not have.",
+        responses={204: None, 403: ErrorAnswer, 404: ErrorAnswer},
+    )
     def delete(self, request: Request, token_id: str) -> Response:
-        revoke_token(get_object_or_404(ApiToken, id=token_id, user=request.user.pk))
+        found = get_object_or_404(ApiToken, id=token_id, user=request.user.pk)
+        beyond = scopes_of(found) - scopes_of(token_of(request))
+        if beyond:
+            raise InsufficientScope(
+                detail=f"this token cannot end one with the scopes {', '.join(sorted(beyond))}"
+            )
+        revoke_token(found)
         return Response(status=204)

@@ -51,9 +51,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What settles a row; `cost_microusd` None is *unknown*."""
+    """What settles a row; `cost_microusd` None is *unknown*. `is_down`: the box was seen to have come down."""
 
     cost_microusd: int | None
+    is_down: bool = False
 
 
 def ask(provider: BoxClient, task: Task) -> Figure | None:
@@ -62,17 +63,18 @@ def ask(provider: BoxClient, task: Task) -> Figure | None:
         return Figure(None)
     try:
         box = provider.get(task.box_id)
+        is_down = box.state == BoxState.ARCHIVED or box.is_terminal
         if box.cost_microusd is not None:
-            return Figure(box.cost_microusd)
-        if box.state != BoxState.ARCHIVED and not box.is_terminal:
+            return Figure(box.cost_microusd, is_down)
+        if not is_down:
             return None
         usage = provider.usage(task.box_id)
         fault_point(ANSWERED)
     except Refused as error:
         if error.code == ProviderCode.NOT_FOUND:
-            return Figure(None)
+            return Figure(None, is_down=True)
         raise
-    return None if usage.running or usage.cost_microusd is None else Figure(usage.cost_microusd)
+    return None if usage.running or usage.cost_microusd is None else Figure(usage.cost_microusd, is_down)
 
 
 class SettlementDriver:
@@ -159,10 +161,11 @@ def _write(task: Task, figure: Figure) -> bool:
         cursor.execute(
             f"""
             update conversation_boxes box set usage_settled_at = clock_timestamp(), next_settlement_at = null,
-                settled_cost_microusd = coalesce(box.settled_cost_microusd, %s), {leases.RELEASE}
+                settled_cost_microusd = coalesce(box.settled_cost_microusd, %s), {leases.RELEASE},
+                state = case when %s and box.state = '{BoxState.ARCHIVING}' then '{BoxState.ARCHIVED}' else box.state end
             where box.id = %s and box.generation = %s and box.usage_settled_at is null
             """,  # noqa: S608
-            [figure.cost_microusd, task.pk, task.generation],
+            [figure.cost_microusd, figure.is_down, task.pk, task.generation],
         )
         written = bool(cursor.rowcount == 1)
     if written:

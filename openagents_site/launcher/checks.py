@@ -115,6 +115,13 @@ def summary(lint: Sequence[Outcome], reports: Sequence[PytestReport], status: in
         for reason, count in left_out.most_common():
             say(f"  {count} x {reason.removeprefix('Skipped: ')}")
     say()
+    failed = [outcome.name for outcome in lint if outcome.failed]
+    if lint:
+        say(
+            f"{len(failed)} of {len(lint)} checks failed: {', '.join(failed)}"
+            if failed
+            else "all checks are good"
+        )
     for report in reports:
         say(report.closing_line or f"{report.outcome.name}: pytest ended with status {report.outcome.status}")
     if reports:

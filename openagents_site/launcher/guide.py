@@ -120,4 +120,4 @@ def curl_lines(url: str, header_file: Path) -> list[str]:
 def _secret(path: Path, *, shown: bool) -> str:
     if not path.exists():
         return "as you have set it"
-    return f"{path.read_text().strip()}    (shown this once; kept in {path})" if shown else f"cat {path}"
+    return f"{path.read_text().strip()}    (shown this once; kept in {path})" if shown else f"kept in {path}"

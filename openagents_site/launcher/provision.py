@@ -15,6 +15,7 @@ from pathlib import Path
 
 import django
 
+BAD_SETTINGS = 2  # exit status
 LOCK = "openagents-boxes provision"  # two installations on one database prepare it one after the other
 USER = "admin"
 SCOPES = ("read", "box:control", "computer:control", "forge:write", "work:control")
@@ -31,17 +32,22 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         print(reason(error), file=sys.stderr)
-        return 1
+        return BAD_SETTINGS if isinstance(error, _improperly_configured()) else 1
     return 0
+
+
+def _improperly_configured() -> type[Exception]:
+    from django.core.exceptions import ImproperlyConfigured
+
+    return ImproperlyConfigured
 
 
 def reason(error: Exception) -> str:
     """One line that says what to mend."""
-    from django.core.exceptions import ImproperlyConfigured
     from django.db import OperationalError
 
     first_line = str(error).strip().split("\n")[0]
-    if isinstance(error, ImproperlyConfigured):
+    if isinstance(error, _improperly_configured()):
         return first_line
     if isinstance(error, OperationalError):
         return f"the database does not answer as DATABASE_URL names it: {first_line}"

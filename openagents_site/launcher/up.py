@@ -18,7 +18,7 @@ from base.embedded_postgres.cluster import Cluster
 from base.embedded_postgres.server import command_of
 from base.errors import CodedError
 
-from . import plan, records
+from . import plan, provision, records
 from .api_client import Api
 from .child import Place
 from .database import Database
@@ -165,6 +165,8 @@ class Start:
             said = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
             for line in said:
                 log.write_line(line)
+            if done.returncode == provision.BAD_SETTINGS and not self._supervisor.stopping.is_set():
+                raise UpFailed(said[-1])
             if done.returncode != 0 and not self._supervisor.stopping.is_set():
                 raise UpFailed(
                     f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})"

@@ -175,13 +175,13 @@ def test_the_staff_page_of_an_object_shows_it(client: Client, staff: User, box: 
 
 
 def test_what_an_operator_does_by_hand_names_the_command(monkeypatch: pytest.MonkeyPatch):
-    import manage
+    from openagents_site import command_line
 
     seen: list[Any] = []
-    monkeypatch.setattr(manage, "execute_from_command_line", lambda _: seen.append(current_context()))
+    monkeypatch.setattr(command_line, "execute_from_command_line", lambda _: seen.append(current_context()))
 
-    manage.main(["manage.py", "runs", "list"])
-    manage.main(["manage.py", "check"])
+    command_line.main(["manage.py", "runs", "list"])
+    command_line.main(["manage.py", "check"])
 
     assert seen[0]["command"] == "manage.py runs"
     assert seen[1] is None

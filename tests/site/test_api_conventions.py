@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import get_resolver
 from rest_framework.test import APIClient
 
+from accounts.services import create_token
 from conversations.services import add_user_message, ensure_conversation
 
 pytestmark = pytest.mark.django_db
@@ -199,3 +200,16 @@ def test_the_openapi_description_is_valid_and_names_the_scope_of_each_call(tmp_p
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             assert "Scope: `" in operation["description"], f"{method} {path}"
+
+
+def test_a_token_ends_itself_and_none_that_may_do_more(owner, api_of):
+    reader, _ = create_token(owner, scopes=["read"])
+    writer, _ = create_token(owner, scopes=["read", "box:control"])
+    client = api_of(owner, "read")
+
+    refused = client.delete(f"{API}/tokens/{writer.id}")
+
+    assert (refused.status_code, error_of(refused)) == (403, "insufficient_scope")
+    assert client.delete(f"{API}/tokens/{reader.id}").status_code == 204
+    writer.refresh_from_db()
+    assert writer.revoked_at is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,3 +49,25 @@ def test_a_wrong_setting_is_one_line(state):
         1,
         "manage.py: BOX_TTL_SECONDS must be a whole number, not 'soon'",
     )
+
+
+def test_the_systems_python_hands_over_to_the_installed_one(tmp_path):
+    """As `./manage.py` is called by whoever has not activated anything; `-S` hides what is installed."""
+    shutil.copy(ROOT / "manage.py", tmp_path)
+    nothing = subprocess.run(
+        [sys.executable, "-S", "-E", "manage.py", "check"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert nothing.returncode == 1
+    assert nothing.stderr.strip() == "manage.py: nothing is installed yet: run bin/up or bin/test first"
+
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "installed: $*"\n')
+    python.chmod(0o755)
+    handed = subprocess.run(
+        [sys.executable, "-S", "-E", "manage.py", "check", "--deploy"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert handed.stdout.strip() == "installed: manage.py check --deploy"

@@ -76,7 +76,7 @@ class Command(BaseCommand):
 
     def _status(self) -> None:
         status = self._cluster().status()
-        for line in _described(status):
+        for line in [*_described(status), *self._reached_by()]:
             self.stdout.write(line)
         if not status.is_running:
             sys.exit(EXIT_NOT_RUNNING)
@@ -90,6 +90,11 @@ class Command(BaseCommand):
             )
         program = cluster.psql_argv(*arguments)
         os.execv(program[0], program)  # noqa: S606 - becoming psql is the purpose
+
+    def _reached_by(self) -> list[str]:
+        """What other programs of PostgreSQL are told."""
+        how = self._cluster().connection()
+        return [f"connect     -h {how.host} -p {how.port} -U {how.user} {how.dbname}"]
 
     def _cluster(self) -> Cluster:
         return Cluster(state_root.resolve() / "postgres")

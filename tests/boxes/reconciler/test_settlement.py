@@ -363,3 +363,27 @@ def test_it_knows_when_the_next_row_is_due(
     stopped(make_row, 60, next_settlement_at=database_now() + timedelta(seconds=30))
 
     assert SettlementDriver().seconds_until_due() == pytest.approx(30, abs=2)
+
+
+def test_a_row_that_was_last_seen_coming_down_is_down_once_its_box_is(
+    make_row: Pair, provider: FakeProvider
+) -> None:
+    provider.add_box(BOX_ID, age=1000).state = "archived"
+    box = stopped(make_row, 60, state="archiving")
+
+    settle_due()
+
+    assert again(box).state == "archived"
+
+
+def test_a_cost_that_is_told_before_the_box_is_down_leaves_it_coming_down(
+    make_row: Pair, provider: FakeProvider
+) -> None:
+    made = provider.add_box(BOX_ID, age=1000)
+    made.state = "archiving"
+    made.extra |= {"costMicrousd": 5}
+    box = stopped(make_row, 60, state="archiving")
+
+    settle_due()
+
+    assert again(box).state == "archiving"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+from abc import ABC, abstractmethod
 
 from . import kernel
 from .settings import Settings
@@ -18,7 +19,7 @@ _OOM_SCORE = b"500"  # out of memory, the kernel ends a box's process before the
 _NICENESS = 5  # a busy box must not starve the provider
 
 
-class Sandbox:
+class Sandbox(ABC):
     """A box's walls. `view` says where /home/user and /tmp are for a process that has entered."""
 
     view: View
@@ -27,12 +28,12 @@ class Sandbox:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027 - a sandbox may have nothing to bring up
         """Bring the sandbox up; raises `Fault` with `start_failed`."""
 
+    @abstractmethod
     def enter(self) -> None:
         """In a forked child: become the box's user, in the box's view of the files."""
-        raise NotImplementedError
 
     def fork(self) -> int:
         """Fork the child that is to become a command, as `os.fork` does."""
@@ -51,9 +52,9 @@ class Sandbox:
         """Whether the end of this child means that the sandbox itself has ended."""
         return False
 
+    @abstractmethod
     def kill_all(self) -> bool:
         """SIGKILL every process of the box that is seen now; False once none is left."""
-        raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         """Of every command: a plain user's, then what the box was given, then what must not be changed."""

@@ -28,7 +28,8 @@ class Sandbox(ABC):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def start(self) -> None:  # noqa: B027 - a sandbox may have nothing to bring up
+    @abstractmethod
+    def start(self) -> None:
         """Bring the sandbox up; raises `Fault` with `start_failed`."""
 
     @abstractmethod

@@ -9,13 +9,14 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
 
 from base.history import Transition, is_tracked, rows_of, transitions
 
 SHOWN_TRANSITIONS = 50
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
+class ReadOnlyAdmin(ModelAdmin):
     """Rows of a ledger: looked at, searched and filtered, never edited, added or deleted by hand."""
 
     show_full_result_count = False  # a count of a long history costs more than it tells

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from unfold.admin import TabularInline
 
 from base.admin import ReadOnlyAdmin
 from boxes.models import (
@@ -52,7 +53,7 @@ class ReconciliationEventAdmin(ReadOnlyAdmin):
     search_fields = ("provider_box_id",)
 
 
-class FanoutItemInline(admin.TabularInline):
+class FanoutItemInline(TabularInline):
     model = FanoutItem
     fields = ("position", "label", "state", "queue_reason", "box", "admitted_at", "queued_at")
     readonly_fields = fields

@@ -33,6 +33,11 @@ class Site:
         "TRUST_PROXY_TLS_HEADER",
         "Whether X-Forwarded-Proto comes from a proxy of ours that always sets it.",
     )
+    environment_label: str = setting(
+        "",
+        "ENVIRONMENT_LABEL",
+        "What the staff pages call this installation, for example staging. Empty: the host of PUBLIC_BASE_URL.",
+    )
     log_level: str = setting(
         "INFO", "LOG_LEVEL", "Least severe log line.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )

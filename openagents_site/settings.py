@@ -26,6 +26,7 @@ from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.log_config import logging_settings
 from openagents_site.metrics.folder import count_in
+from openagents_site.staff import unfold as staff_pages
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
 
@@ -46,6 +47,7 @@ _public = urlsplit(PUBLIC_BASE_URL)
 if _public.scheme not in {"http", "https"} or not _public.hostname:
     raise ImproperlyConfigured("PUBLIC_BASE_URL must be an http or https address with a host")
 METRICS_TO_LOOPBACK = _site.metrics_to_loopback
+ENVIRONMENT_LABEL = _site.environment_label
 _TLS = _public.scheme == "https"
 
 if _site.secret_key:
@@ -76,6 +78,8 @@ if _site.trust_proxy_tls_header:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 INSTALLED_APPS = [
+    "unfold",  # before the admin, whose templates it replaces
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -236,6 +240,7 @@ Q_CLUSTER = {
     "recycle": 500,
     "label": "Scheduled tasks",
 }
+UNFOLD = staff_pages.UNFOLD
 PGHISTORY_APPEND_ONLY = True
 # Who and which request travel with each history row; a table of contexts would be one more row a statement.
 PGHISTORY_CONTEXT_FIELD = pghistory.ContextJSONField()

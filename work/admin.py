@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.admin import TabularInline
 
 from base.admin import ReadOnlyAdmin
 from work.machines.staff import MachineAdmin, MachinePairingAdmin
@@ -14,7 +15,7 @@ from work.models import Incident, Job, JobStep
 from work.services import cancel_job
 
 
-class JobStepInline(admin.TabularInline):
+class JobStepInline(TabularInline):
     model = JobStep
     fields = ("sequence", "tool_name", "arguments", "status", "error", "requested_at", "completed_at")
     readonly_fields = fields

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -10,13 +12,18 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import token_of, user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
+from accounts.idempotency import Answer, IdempotencyConflict
 from accounts.models import ApiToken
 from accounts.permissions import InsufficientScope
 from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, TokenSerializer
 from accounts.services import create_token, revoke_token, scopes_of
 from base.api.pagination import NewestFirstPagination
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.views import OwnedList
+from base.sealing import SealBroken, seal, unseal
+
+PURPOSE = "the answer that shows a token once"
 
 
 class TokenPagination(NewestFirstPagination):
@@ -37,9 +44,11 @@ class Tokens(OwnedList):
 
     @extend_schema(
         summary="Create a token",
+        parameters=[KEY],
+        extensions=refusals(*KEY_ERRORS),
         description="The plaintext is in this answer and nowhere else. A token may give no scope that it does not have.",
         request=CreateTokenSerializer,
-        responses={201: CreatedTokenSerializer, 422: ErrorAnswer},
+        responses={201: CreatedTokenSerializer},
     )
     def post(self, request: Request) -> Response:
         wanted = CreateTokenSerializer(data=request.data)
@@ -47,9 +56,26 @@ class Tokens(OwnedList):
         beyond = set(wanted.validated_data["scopes"]) - scopes_of(token_of(request))
         if beyond:
             raise InsufficientScope(detail=f"this token cannot give the scopes {', '.join(sorted(beyond))}")
-        token, plaintext = create_token(user_of(request), **wanted.validated_data)
-        token.token = plaintext
-        return Response(CreatedTokenSerializer(token).data, status=201)
+        return _shown(made_once(request, "POST /tokens", lambda _: _create(request, wanted.validated_data)))
+
+
+def _create(request: Request, wanted: dict[str, Any]) -> Answer:
+    """The answer as it is kept under an idempotency key: there is no plaintext in the database."""
+    token, plaintext = create_token(user_of(request), **wanted)
+    token.token = seal(PURPOSE, plaintext.encode()).hex()
+    return Answer(201, dict(CreatedTokenSerializer(token).data))
+
+
+def _shown(answer: Response) -> Response:
+    try:
+        plaintext = unseal(PURPOSE, bytes.fromhex(answer.data["token"])).decode()
+    except SealBroken:
+        raise IdempotencyConflict(
+            detail="the token of this key was sealed with a key that is not known any more"
+        ) from None
+    answer.data = answer.data | {"token": plaintext}
+    answer["Cache-Control"] = "no-store"
+    return answer
 
 
 class TokenDetail(APIView):
@@ -58,7 +84,7 @@ class TokenDetail(APIView):
     @extend_schema(
         summary="Revoke a token",
         description="A token may revoke itself, and others that have no scope that it does not have.",
-        responses={204: None, 403: ErrorAnswer, 404: ErrorAnswer},
+        responses={204: None},
     )
     def delete(self, request: Request, token_id: str) -> Response:
         found = get_object_or_404(ApiToken, id=token_id, user=request.user.pk)

@@ -88,7 +88,10 @@ class InvalidRequest(BoxError):
 
 
 class RateLimited(BoxError):
-    """Too many requests of this kind. `retry_after_seconds` says when the next is taken."""
+    """Too many requests of this kind in one minute; `Retry-After` says when to come again.
+
+    `retry_after_seconds` is what that header says.
+    """
 
     code = "box_api_rate_limited"
 
@@ -188,6 +191,21 @@ DETAIL_BY_CODE: Mapping[str, str] = {
     ProviderCode.RESPONSE_INVALID: "The provider's answer could not be understood.",
     ProviderCode.REFUSED: "The provider refused the request.",
 }
+
+ADMISSION_ERRORS = (
+    "box_quota_reached",
+    "box_owner_quota_reached",
+    "box_global_quota_reached",
+    "conversation_burn_rate_ceiling",
+    "owner_burn_rate_ceiling",
+    "owner_budget_reached",
+    "budget_reached",
+    "box_label_taken",
+)
+"""Why no box is made."""
+
+PROVIDER_ERRORS = (*ProviderCode, "box_request_failed")
+"""What may become of a call of the API that asks the provider."""
 
 STATUS_BY_CODE: Mapping[str, int] = {
     "box_quota_reached": 409,

@@ -10,12 +10,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import rates
 from accounts.caller import user_of
-from base.api.schema import ErrorAnswer
+from accounts.creating import KEY, KEY_ERRORS, made_once
+from accounts.idempotency import Answer
+from base.api.schema import refusals
 from base.api.views import OwnedList
 from conversations.models import Conversation, Message
 from conversations.serializers import ConversationSerializer, CreateMessageSerializer, MessageSerializer
 from conversations.services import add_user_message, conversation_of, delete_conversation, ensure_conversation
+
+MESSAGES_PER_MINUTE = 50
 
 
 class Conversations(OwnedList):
@@ -39,14 +44,16 @@ class Conversations(OwnedList):
 
 
 class ConversationDetail(APIView):
-    @extend_schema(summary="One conversation", responses={200: ConversationSerializer, 404: ErrorAnswer})
+    lookup_errors = ("conversation_not_found",)
+
+    @extend_schema(summary="One conversation", responses={200: ConversationSerializer})
     def get(self, request: Request, conversation_id: UUID) -> Response:
         return Response(ConversationSerializer(conversation_of(user_of(request), conversation_id)).data)
 
     @extend_schema(
         summary="Delete a conversation",
         description="Stops its boxes, cancels its runs, blanks its messages. The ledger of what it cost stays.",
-        responses={204: None, 404: ErrorAnswer},
+        responses={204: None},
     )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         delete_conversation(conversation_of(user_of(request), conversation_id))
@@ -56,6 +63,7 @@ class ConversationDetail(APIView):
 class Messages(OwnedList):
     """The transcript, newest first."""
 
+    lookup_errors = ("conversation_not_found",)
     queryset = Message.objects.none()
     serializer_class = MessageSerializer
     write_scope = "work:control"
@@ -67,13 +75,19 @@ class Messages(OwnedList):
 
     @extend_schema(
         summary="Add a message",
+        parameters=[KEY],
+        extensions=refusals("empty_message", "message_too_long", "rate_limited", *KEY_ERRORS),
         request=CreateMessageSerializer,
-        responses={201: MessageSerializer, 422: ErrorAnswer},
+        responses={201: MessageSerializer},
     )
     def post(self, request: Request, conversation_id: UUID) -> Response:
         wanted = CreateMessageSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        message = add_user_message(
-            conversation_of(user_of(request), conversation_id), wanted.validated_data["content"]
-        )
-        return Response(MessageSerializer(message).data, status=201)
+        conversation = conversation_of(user_of(request), conversation_id)
+
+        def make(_: UUID) -> Answer:
+            rates.count(f"conversation:{conversation.pk}", "message", MESSAGES_PER_MINUTE)
+            message = add_user_message(conversation, wanted.validated_data["content"])
+            return Answer(201, dict(MessageSerializer(message).data))
+
+        return made_once(request, f"POST /conversations/{conversation.pk}/messages", make)

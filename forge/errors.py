@@ -192,5 +192,14 @@ STATUS_BY_CODE: Mapping[str, int] = {
     InvalidCredential.code: 401,
 }
 
+CREATION_ERRORS = (
+    "invalid_command", "invalid_assignment_target", "invalid_assignment_branch", "protected_branch", "invalid_principal",
+    "invalid_deadline", "repository_not_found", "repository_not_writable", "issue_not_found", "conversation_not_found",
+    "assignment_issue_claimed", "assignment_box_busy", "assignment_machine_busy", "assignment_finished", "box_not_owned",
+    "box_stopped", "machine_not_found", "machine_offline", "assignment_machine_revoked", "machine_expired",
+    "agent_not_available", "cwd_not_allowed", "invalid_delegation_request", "computer_controller_disabled",
+)  # fmt: skip
+"""Why no attempt is made."""
+
 PUBLIC_CODE: Mapping[str, str] = {TargetRevoked.code: "machine_revoked"}
 """The code that the API shows, where it is not the error's own."""

@@ -20,7 +20,7 @@ from base import wakeups
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.views import OwnedList
 from base.api.waiting import WAIT, after_waiting
 from boxes.api.boxes import find_box
@@ -35,6 +35,13 @@ register_statuses(STATUS_BY_CODE)
 RUNS_PER_MINUTE = 10
 LARGEST_OFFSET = 2**62
 LARGEST_LOG_PIECE = 1 << 20
+KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="1 to 256 bytes, here or as `idempotency_key` in the body. The same key with the same box and command gets the "
+    "same run.",
+)
 OFFSET = OpenApiParameter("offset", int, description="Byte offset in what the command wrote.")
 
 
@@ -69,14 +76,21 @@ class Runs(OwnedList):
 
     @extend_schema(
         summary="Start a run",
+        parameters=[KEY],
+        extensions=refusals(
+            "box_not_found",
+            "box_stopped",
+            "box_not_ready",
+            "box_run_in_progress",
+            "box_run_idempotency_conflict",
+            "invalid_idempotency_key",
+            "invalid_command",
+            "box_api_rate_limited",
+        ),
         description="The command goes on after this answer. The same key and body give the same run.",
         request=CreateRunSerializer,
         responses={
             202: RunSerializer,
-            404: ErrorAnswer,
-            409: ErrorAnswer,
-            422: ErrorAnswer,
-            429: ErrorAnswer,
         },
     )
     def post(self, request: Request) -> Response:
@@ -93,11 +107,13 @@ class Runs(OwnedList):
 
 
 class RunDetail(APIView):
+    lookup_errors = ("box_run_not_found",)
+
     @extend_schema(
         summary="One run",
         description="With `wait`, answers when the state changes, at the latest after that time.",
         parameters=[WAIT],
-        responses={200: RunSerializer, 404: ErrorAnswer},
+        responses={200: RunSerializer},
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         run = after_waiting(request, lambda: find_run(request, run_id), key_of(run_id))
@@ -105,11 +121,14 @@ class RunDetail(APIView):
 
 
 class RunOutput(APIView):
+    lookup_errors = ("box_run_not_found",)
+
     @extend_schema(
         summary="The end of a run's output",
+        extensions=refusals("invalid_output_offset"),
         description="The last 24 KiB at most. With `wait`, answers when there is something new, or the run has ended.",
         parameters=[OFFSET, WAIT],
-        responses={200: OutputSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: OutputSerializer},
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         offset = whole_number(
@@ -127,10 +146,13 @@ def _has_news(run_id: UUID, offset: int) -> bool:
 
 
 class RunLog(APIView):
+    lookup_errors = ("box_run_not_found",)
+
     @extend_schema(
         summary="A piece of a run's whole log",
+        extensions=refusals("invalid_output_offset"),
         parameters=[OFFSET, OpenApiParameter("limit", int, description="Bytes of text, at most 1 MiB.")],
-        responses={200: LogSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: LogSerializer},
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         offset = whole_number(
@@ -141,6 +163,8 @@ class RunLog(APIView):
 
 
 class RunLogDownload(APIView):
+    lookup_errors = ("box_run_not_found",)
+
     @extend_schema(
         summary="A run's whole log as a text file", responses={(200, "text/plain"): OpenApiTypes.STR}
     )
@@ -160,14 +184,16 @@ class AnyContent(BaseContentNegotiation):
 
 
 class RunStream(APIView):
+    lookup_errors = ("box_run_not_found",)
     content_negotiation_class = AnyContent
 
     @extend_schema(
         summary="Follow a run",
+        extensions=refusals("invalid_output_offset"),
         description="Server-sent events `output` (data: text, offset, next_offset), `state` and `end`; each id is the "
         "offset from which `Last-Event-ID` goes on.",
         parameters=[OFFSET],
-        responses={(200, "text/event-stream"): OpenApiTypes.STR, 404: ErrorAnswer},
+        responses={(200, "text/event-stream"): OpenApiTypes.STR},
     )
     def get(self, request: Request, run_id: UUID) -> HttpResponseBase:
         run = find_run(request, run_id)
@@ -187,11 +213,13 @@ def _resume_offset(request: Request) -> int:
 
 
 class CancelRun(APIView):
+    lookup_errors = ("box_run_not_found",)
+
     @extend_schema(
         summary="Cancel a run",
         description="Asked for durably; the run is `cancelled` once its processes are gone. An ended run is answered as it is.",
         request=None,
-        responses={202: RunSerializer, 404: ErrorAnswer},
+        responses={202: RunSerializer},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         return Response(RunSerializer(services.cancel(find_run(request, run_id))).data, status=202)

@@ -36,8 +36,25 @@ _statuses: dict[str, int] = {
     "rate_limited": 429,
     "object_not_found": 404,
     "invalid_object": 422,
+    "invalid_json": 400,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "not_acceptable": 406,
+    "body_too_large": 413,
+    "unsupported_media_type": 415,
+    "internal_error": 500,
+    "temporarily_unavailable": 503,
 }
 _public_codes: dict[str, str] = {}
+_details: dict[str, str] = {
+    "invalid_request": "the request is not valid",
+    "not_found": "there is nothing at this address",
+    "body_too_large": "the body is too large",
+    "internal_error": "something went wrong; the request id names the log lines",
+    "temporarily_unavailable": "the database does not answer right now; ask again",
+    "rate_limited": "too many requests of this kind in one minute; `Retry-After` says when to come again",
+}
 _DRF_CODES = {
     exceptions.ParseError: ("invalid_json", "the body is not valid JSON"),
     exceptions.MethodNotAllowed: ("method_not_allowed", "this address does not take that method"),
@@ -48,22 +65,47 @@ _DRF_CODES = {
     exceptions.PermissionDenied: ("forbidden", "this is not allowed, or the CSRF token is missing"),
     exceptions.Throttled: ("rate_limited", "too many requests"),
 }
+_details.update({code: detail for code, detail in _DRF_CODES.values() if code not in _details})
 
 
-def register_statuses(statuses: Mapping[str, int], public_codes: Mapping[str, str] | None = None) -> None:
+def register_statuses(
+    statuses: Mapping[str, int],
+    public_codes: Mapping[str, str] | None = None,
+    details: Mapping[str, str] | None = None,
+) -> None:
     """Say which HTTP status the codes of an app have, and which code the API shows where it is not the error's own.
 
-    A code may be registered again only with the same status.
+    A code may be registered again only with the same status. `details` are the sentences of codes that have no error class
+    of their own.
     """
     for code, status in statuses.items():
         if _statuses.setdefault(str(code), status) != status:
             raise ValueError(f"{code} is {_statuses[code]} already")
     _public_codes.update({str(code): str(shown) for code, shown in (public_codes or {}).items()})
+    for code, shown in (public_codes or {}).items():
+        _statuses.setdefault(str(shown), _statuses[str(code)])
+    for code, detail in (details or {}).items():
+        _details.setdefault(public_code(str(code)), detail)
 
 
 def status_of(code: str) -> int:
     """The HTTP status of a code; 400 for one that nobody registered."""
     return _statuses.get(code, 400)
+
+
+def is_registered(code: str) -> bool:
+    """Whether a code, or the one that the API shows for it, has an HTTP status of its own."""
+    return public_code(code) in _statuses
+
+
+def public_code(code: str) -> str:
+    """The code that the API shows for an error's own."""
+    return _public_codes.get(str(code), str(code))
+
+
+def registered_detail(code: str) -> str | None:
+    """The sentence that was registered for a public code."""
+    return _details.get(code)
 
 
 def body(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -79,9 +121,9 @@ def answer(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, CodedError):
         return _coded(error, context)
     if isinstance(error, Http404 | exceptions.NotFound):
-        return Response(body("not_found", "there is nothing at this address"), status=404)
+        return Response(body("not_found", _details["not_found"]), status=404)
     if isinstance(error, RequestDataTooBig):
-        return Response(body("body_too_large", "the body is too large"), status=413)
+        return Response(body("body_too_large", _details["body_too_large"]), status=413)
     if isinstance(error, OperationalError | InterfaceError):
         return _unavailable(error, context)
     if isinstance(error, PermissionDenied):
@@ -94,7 +136,7 @@ def answer(error: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _coded(error: CodedError, context: dict[str, Any]) -> Response:
-    shown = _public_codes.get(error.code, error.code)
+    shown = public_code(error.code)
     response = Response(body(shown, error.detail, error.fields), status=status_of(error.code))
     retry_after = getattr(error, "retry_after_seconds", None)
     if response.status_code == 429:
@@ -108,9 +150,7 @@ def _coded(error: CodedError, context: dict[str, Any]) -> Response:
 def _unavailable(error: Exception, context: dict[str, Any]) -> Response:
     """The database is away, or has no connection left: whoever asks again under the same key loses nothing."""
     log.error("database_unavailable", view=type(context.get("view")).__name__, exc_info=error)
-    response = Response(
-        body("temporarily_unavailable", "the database does not answer right now; ask again"), status=503
-    )
+    response = Response(body("temporarily_unavailable", _details["temporarily_unavailable"]), status=503)
     response["Retry-After"] = str(AGAIN_SECONDS)
     return response
 
@@ -120,7 +160,7 @@ def _invalid(error: exceptions.ValidationError) -> dict[str, Any]:
     details = error.detail if isinstance(error.detail, dict) else {"non_field_errors": error.detail}
     codes = error.get_codes()
     exact = _exact_code(codes)
-    return body(exact or "invalid_request", "the request is not valid", details)
+    return body(exact or "invalid_request", _details["invalid_request"], details)
 
 
 def _exact_code(codes: Any) -> str | None:
@@ -145,11 +185,9 @@ def _of_framework(error: exceptions.APIException) -> Response:
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
     """404 for an address that is not there, in the same shape."""
-    return JsonResponse(body("not_found", "there is nothing at this address"), status=404)
+    return JsonResponse(body("not_found", _details["not_found"]), status=404)
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
     """500 in the same shape, without a word of what happened; that is in the log, under the request id."""
-    return JsonResponse(
-        body("internal_error", "something went wrong; the request id names the log lines"), status=500
-    )
+    return JsonResponse(body("internal_error", _details["internal_error"]), status=500)

@@ -11,15 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency, rates
+from accounts import rates
 from accounts.caller import user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from base import wakeups
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.views import OwnedList
 from boxes import activity, selectors, services
-from boxes.errors import BoxNotFound
+from boxes.errors import ADMISSION_ERRORS, PROVIDER_ERRORS, BoxNotFound
 from boxes.filters import BoxFilter
 from boxes.models import Box
 from boxes.provisioning import is_settled_in
@@ -72,29 +73,28 @@ class Boxes(OwnedList):
 
     @extend_schema(
         summary="Create a box",
+        parameters=[KEY],
+        extensions=refusals(
+            *ADMISSION_ERRORS,
+            "invalid_box_label",
+            "conversation_not_found",
+            "box_api_rate_limited",
+            *PROVIDER_ERRORS,
+            *KEY_ERRORS,
+        ),
         description="The row is there when this answers; `state` may still be `provisioning`.",
         request=CreateBoxSerializer,
         responses={
             202: BoxSerializer,
-            402: ErrorAnswer,
-            409: ErrorAnswer,
-            422: ErrorAnswer,
-            429: ErrorAnswer,
         },
     )
     def post(self, request: Request) -> Response:
         rates.count(f"user:{request.user.pk}", "box_create", CREATES_PER_MINUTE, code="box_api_rate_limited")
         wanted = CreateBoxSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
-        answer = idempotency.once(
-            user_of(request),
-            "POST /boxes",
-            key,
-            request.data,
-            lambda ticket: _create(request, wanted.validated_data, ticket),
+        return made_once(
+            request, "POST /boxes", lambda ticket: _create(request, wanted.validated_data, ticket)
         )
-        return Response(answer.body, status=answer.status)
 
 
 def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
@@ -113,17 +113,22 @@ def _settled_in(box: Box) -> bool:
 
 
 class BoxDetail(APIView):
-    @extend_schema(summary="One box", responses={200: BoxSerializer, 404: ErrorAnswer})
+    lookup_errors = ("box_not_found",)
+
+    @extend_schema(summary="One box", responses={200: BoxSerializer})
     def get(self, request: Request, ref: str) -> Response:
         return Response(show(find_box(request, ref)))
 
 
 class StopBox(APIView):
+    lookup_errors = ("box_not_found",)
+
     @extend_schema(
         summary="Stop a box",
+        extensions=refusals("box_stopped", *PROVIDER_ERRORS),
         description="Frees its place at once. A box that is being stopped already is answered as it is.",
         request=None,
-        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 503: ErrorAnswer},
+        responses={200: BoxSerializer},
     )
     def post(self, request: Request, ref: str) -> Response:
         box = find_box(request, ref)
@@ -131,11 +136,14 @@ class StopBox(APIView):
 
 
 class ExtendBox(APIView):
+    lookup_errors = ("box_not_found",)
+
     @extend_schema(
         summary="Let a box live longer",
+        extensions=refusals("box_stopped", "box_not_ready", "box_lifetime_reached"),
         description="Moves `expires_at` that many seconds further, at most to the maximum lifetime from its creation.",
         request=ExtendBoxSerializer,
-        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: BoxSerializer},
     )
     def post(self, request: Request, ref: str) -> Response:
         wanted = ExtendBoxSerializer(data=request.data)
@@ -145,16 +153,22 @@ class ExtendBox(APIView):
 
 
 class BoxCommands(APIView):
+    lookup_errors = ("box_not_found",)
+
     @extend_schema(
         summary="Run one short command and wait for its end",
+        extensions=refusals(
+            "invalid_command",
+            "invalid_command_timeout",
+            "box_stopped",
+            "box_not_ready",
+            "box_api_rate_limited",
+            *PROVIDER_ERRORS,
+        ),
         description="For anything that may take longer than a minute, start a run.",
         request=CommandSerializer,
         responses={
             200: CommandResultSerializer,
-            404: ErrorAnswer,
-            409: ErrorAnswer,
-            422: ErrorAnswer,
-            503: ErrorAnswer,
         },
     )
     def post(self, request: Request, ref: str) -> Response:
@@ -167,13 +181,15 @@ class BoxCommands(APIView):
 
 
 class ForgetBox(APIView):
+    lookup_errors = ("box_not_found",)
     staff_only = True
 
     @extend_schema(
         summary="Close the row of a box that cannot be stopped",
+        extensions=refusals("box_stopped"),
         description="Recorded with who did it. The box may go on to cost; it shows as a leak from then on.",
         request=None,
-        responses={200: BoxSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+        responses={200: BoxSerializer},
     )
     def post(self, request: Request, ref: str) -> Response:
         box = selectors.matching(Box.objects.all(), ref)

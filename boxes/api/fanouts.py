@@ -12,11 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency, rates
+from accounts import rates
 from accounts.caller import user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from boxes import fanout
@@ -117,23 +118,24 @@ class Fanouts(OwnedList):
 
     @extend_schema(
         summary="Plan several boxes",
+        parameters=[KEY],
+        extensions=refusals(
+            "invalid_box_count",
+            "invalid_box_labels",
+            "box_label_taken",
+            "conversation_not_found",
+            "box_api_rate_limited",
+            *KEY_ERRORS,
+        ),
         description="What may be made now is admitted; the rest waits in a fair queue for places.",
         request=CreateFanoutSerializer,
-        responses={202: FanoutSerializer, 409: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer},
+        responses={202: FanoutSerializer},
     )
     def post(self, request: Request) -> Response:
         rates.count(f"user:{request.user.pk}", "box_create", CREATES_PER_MINUTE, code="box_api_rate_limited")
         wanted = CreateFanoutSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
-        answer = idempotency.once(
-            user_of(request),
-            "POST /fanouts",
-            key,
-            request.data,
-            lambda _: _plan(request, wanted.validated_data),
-        )
-        return Response(answer.body, status=answer.status)
+        return made_once(request, "POST /fanouts", lambda _: _plan(request, wanted.validated_data))
 
 
 def _plan(request: Request, wanted: dict[str, Any]) -> Answer:
@@ -146,16 +148,20 @@ def _plan(request: Request, wanted: dict[str, Any]) -> Answer:
 
 
 class FanoutDetail(APIView):
-    @extend_schema(summary="One plan", responses={200: FanoutSerializer, 404: ErrorAnswer})
+    lookup_errors = ("fanout_not_found",)
+
+    @extend_schema(summary="One plan", responses={200: FanoutSerializer})
     def get(self, request: Request, plan_id: UUID) -> Response:
         return Response(FanoutSerializer(find_plan(request, plan_id)).data)
 
 
 class CancelFanout(APIView):
+    lookup_errors = ("fanout_not_found",)
+
     @extend_schema(
         summary="End what of a plan still waits",
         request=None,
-        responses={200: FanoutSerializer, 404: ErrorAnswer},
+        responses={200: FanoutSerializer},
     )
     def post(self, request: Request, plan_id: UUID) -> Response:
         fanout.cancel(find_plan(request, plan_id))

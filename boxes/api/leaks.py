@@ -14,10 +14,11 @@ from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.pagination import NewestFirstPagination
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from boxes import leaks
+from boxes.errors import PROVIDER_ERRORS
 from boxes.models import ReconciliationEvent
 from boxes.states import EventType, Resolution
 
@@ -78,24 +79,35 @@ class Leaks(OwnedList):
 
 
 class StopLeak(APIView):
+    lookup_errors = ("leak_not_found",)
     staff_only = True
 
     @extend_schema(
         summary="Stop a leaked box",
+        extensions=refusals("leak_handled", "leak_busy", *PROVIDER_ERRORS),
         request=None,
-        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+        responses={200: LeakSerializer},
     )
     def post(self, request: Request, leak_id: UUID) -> Response:
         return Response(LeakSerializer(leaks.stop_leak(leaks.find_leak(leak_id), by=user_of(request))).data)
 
 
 class AdoptLeak(APIView):
+    lookup_errors = ("leak_not_found",)
     staff_only = True
 
     @extend_schema(
         summary="Adopt a leaked box into a conversation",
+        extensions=refusals(
+            "leak_handled",
+            "leak_busy",
+            "conversation_not_found",
+            "box_label_taken",
+            "invalid_box_label",
+            "box_request_failed",
+        ),
         request=AdoptSerializer,
-        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: LeakSerializer},
     )
     def post(self, request: Request, leak_id: UUID) -> Response:
         wanted = AdoptSerializer(data=request.data)
@@ -110,12 +122,14 @@ class AdoptLeak(APIView):
 
 
 class DismissLeak(APIView):
+    lookup_errors = ("leak_not_found",)
     staff_only = True
 
     @extend_schema(
         summary="Let a leaked box be",
+        extensions=refusals("leak_handled", "leak_busy"),
         request=None,
-        responses={200: LeakSerializer, 404: ErrorAnswer, 409: ErrorAnswer},
+        responses={200: LeakSerializer},
     )
     def post(self, request: Request, leak_id: UUID) -> Response:
         return Response(

@@ -12,7 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
+from boxes.errors import PROVIDER_ERRORS
 from boxes.reconciler import PassResult, reconcile
 
 LONGEST_WAIT_SECONDS = 25.0
@@ -49,10 +50,11 @@ class Reconcile(APIView):
 
     @extend_schema(
         summary="Reconcile now",
+        extensions=refusals(*PROVIDER_ERRORS),
         description="Answers with the summary, or 202 while the pass still runs after 25 seconds. `skipped`: another "
         "pass is at work, and does it all.",
         request=None,
-        responses={200: PassSerializer, 202: PassSerializer, 503: ErrorAnswer},
+        responses={200: PassSerializer, 202: PassSerializer},
     )
     def post(self, request: Request) -> Response:
         work = _Pass()

@@ -16,7 +16,6 @@ from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
 from boxes import usage
 from boxes.models import Box
 from boxes.usage import Group, Grouping
@@ -50,6 +49,8 @@ class UsageSerializer(TotalsSerializer):
 
 
 class Usage(APIView):
+    lookup_errors = ("conversation_not_found",)
+
     @extend_schema(
         summary="What boxes cost",
         description="Of the caller, or of one conversation of the caller. Staff see everybody's with `all=true`.",
@@ -59,7 +60,7 @@ class Usage(APIView):
             OpenApiParameter("created_after", OpenApiTypes.DATETIME),
             OpenApiParameter("created_before", OpenApiTypes.DATETIME),
         ],
-        responses={200: UsageSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: UsageSerializer},
     )
     def get(self, request: Request) -> Response:
         boxes = _within(request, _boxes(request))

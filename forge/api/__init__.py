@@ -5,4 +5,6 @@ from __future__ import annotations
 from base.api.errors import register_statuses
 from forge.errors import PUBLIC_CODE, STATUS_BY_CODE
 
-register_statuses(STATUS_BY_CODE, PUBLIC_CODE)
+register_statuses(
+    STATUS_BY_CODE, PUBLIC_CODE, {"invalid_repository_name": "This is no name for a repository."}
+)

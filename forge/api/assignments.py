@@ -13,21 +13,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency, rates
+from accounts import rates
 from accounts.caller import token_of, user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from base.api.waiting import WAIT, after_waiting
 from forge import assignments
 from forge.assignments.watching import key_of
-from forge.errors import AssignmentNotFound, TargetRevoked
+from forge.errors import CREATION_ERRORS, AssignmentNotFound, TargetRevoked
 from forge.models import Assignment
 from forge.states import AssignmentState, Delivery, TargetKind
 from work.errors import MachineRevoked
@@ -150,27 +151,20 @@ class Assignments(OwnedList):
         return assignments_of(self.request)
 
     @extend_schema(
-        summary="Let a box or a computer make an attempt at an issue",
+        summary="Let a box or a computer make an attempt at an issue", parameters=[KEY], extensions=refusals(*CREATION_ERRORS, "rate_limited", *KEY_ERRORS),
         description="Claims the issue and the target, and starts. The token also needs `box:control` for a box, or "
         "`computer:control` for a computer. The credential is in no answer.",
         request=CreateAssignmentSerializer,
-        responses={202: AssignmentSerializer, 403: ErrorAnswer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer,
-                   429: ErrorAnswer},
+        responses={202: AssignmentSerializer},
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         rates.count(f"user:{request.user.pk}", "run_create", CREATES_PER_MINUTE, code="rate_limited")
         wanted = CreateAssignmentSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         _check_scope(request, wanted.validated_data)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
-        answer = idempotency.once(
-            user_of(request),
-            "POST /assignments",
-            key,
-            request.data,
-            lambda ticket: _create(request, wanted.validated_data, ticket),
+        return made_once(
+            request, "POST /assignments", lambda ticket: _create(request, wanted.validated_data, ticket)
         )
-        return Response(answer.body, status=answer.status)
 
 
 def _check_scope(request: Request, wanted: dict[str, Any]) -> None:
@@ -200,11 +194,13 @@ def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
 
 
 class AssignmentDetail(APIView):
+    lookup_errors = ("assignment_not_found",)
+
     @extend_schema(
         summary="One attempt",
         description="With `wait`, answers when its state changes, at the latest after that time.",
         parameters=[WAIT],
-        responses={200: AssignmentSerializer, 404: ErrorAnswer},
+        responses={200: AssignmentSerializer},
     )
     def get(self, request: Request, assignment_id: UUID) -> Response:
         found = after_waiting(request, lambda: find_assignment(request, assignment_id), key_of(assignment_id))
@@ -212,6 +208,7 @@ class AssignmentDetail(APIView):
 
 
 class CancelAssignment(APIView):
+    lookup_errors = ("assignment_not_found",)
     write_scope = Scope.FORGE_WRITE
 
     @extend_schema(
@@ -219,7 +216,7 @@ class CancelAssignment(APIView):
         description="Its credential is dead when this answers, and its run or job will be ended. One that has ended is "
         "answered as it is.",
         request=None,
-        responses={202: AssignmentSerializer, 404: ErrorAnswer},
+        responses={202: AssignmentSerializer},
     )
     def post(self, request: Request, assignment_id: UUID) -> Response:
         found = find_assignment(request, assignment_id)

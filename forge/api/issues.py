@@ -13,12 +13,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency
 from accounts.caller import user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
 from base.api.pagination import NewestFirstPagination
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from forge import services
@@ -132,6 +132,7 @@ def _with_attempts(issues: list[Issue]) -> list[Issue]:
 class Issues(OwnedList):
     """The issues of a repository, newest first."""
 
+    lookup_errors = ("repository_not_found",)
     queryset = Issue.objects.none()
     serializer_class = IssueSerializer
     pagination_class = IssuePagination
@@ -147,39 +148,42 @@ class Issues(OwnedList):
 
     @extend_schema(
         summary="Open an issue",
+        parameters=[KEY],
+        extensions=refusals(*KEY_ERRORS),
         description="Whoever may see the repository may.",
         request=CreateIssueSerializer,
-        responses={201: IssueSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={201: IssueSerializer},
     )
     def post(self, request: Request, repository_id: UUID) -> Response:
         wanted = CreateIssueSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         repository = find_repository(request, repository_id)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
 
         def make(_: UUID) -> Answer:
             made = services.create_issue(repository, author=user_of(request), **wanted.validated_data)
             return Answer(201, show(find_issue(repository, made.number)))
 
         route = f"POST /repositories/{repository_id}/issues"
-        answer = idempotency.once(user_of(request), route, key, request.data, make)
-        return Response(answer.body, status=answer.status)
+        return made_once(request, route, make)
 
 
 class IssueDetail(APIView):
+    lookup_errors = (
+        "repository_not_found",
+        "issue_not_found",
+    )
     write_scope = Scope.FORGE_WRITE
 
-    @extend_schema(
-        summary="One issue with the attempts at it", responses={200: IssueSerializer, 404: ErrorAnswer}
-    )
+    @extend_schema(summary="One issue with the attempts at it", responses={200: IssueSerializer})
     def get(self, request: Request, repository_id: UUID, number: int) -> Response:
         return Response(show(find_issue(find_repository(request, repository_id), number)))
 
     @extend_schema(
         summary="Change, close or reopen an issue",
+        extensions=refusals("repository_not_writable"),
         description="For who may write to the repository, and its author.",
         request=ChangeIssueSerializer,
-        responses={200: IssueSerializer, 403: ErrorAnswer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: IssueSerializer},
     )
     def patch(self, request: Request, repository_id: UUID, number: int) -> Response:
         wanted = ChangeIssueSerializer(data=request.data)
@@ -194,6 +198,10 @@ class IssueDetail(APIView):
 class Comments(OwnedList):
     """What was said about an issue, newest first."""
 
+    lookup_errors = (
+        "repository_not_found",
+        "issue_not_found",
+    )
     queryset = Comment.objects.none()
     serializer_class = CommentSerializer
     write_scope = Scope.FORGE_WRITE
@@ -205,32 +213,38 @@ class Comments(OwnedList):
 
     @extend_schema(
         summary="Comment on an issue",
+        parameters=[KEY],
+        extensions=refusals(*KEY_ERRORS),
         request=CreateCommentSerializer,
-        responses={201: CommentSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={201: CommentSerializer},
     )
     def post(self, request: Request, repository_id: UUID, number: int) -> Response:
         wanted = CreateCommentSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         issue = find_issue(find_repository(request, repository_id), number)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
 
         def make(_: UUID) -> Answer:
             made = services.create_comment(issue, author=user_of(request), **wanted.validated_data)
             return Answer(201, dict(CommentSerializer(made).data))
 
         route = f"POST /repositories/{repository_id}/issues/{number}/comments"
-        answer = idempotency.once(user_of(request), route, key, request.data, make)
-        return Response(answer.body, status=answer.status)
+        return made_once(request, route, make)
 
 
 class CancelAttempt(APIView):
+    lookup_errors = (
+        "repository_not_found",
+        "issue_not_found",
+        "assignment_not_found",
+    )
     write_scope = Scope.FORGE_WRITE
 
     @extend_schema(
         summary="Cancel an attempt at this issue",
+        extensions=refusals("repository_not_writable", "assignment_not_live"),
         description="Whoever's it is; for who may write to the repository.",
         request=None,
-        responses={202: IssueSerializer, 403: ErrorAnswer, 404: ErrorAnswer, 409: ErrorAnswer},
+        responses={202: IssueSerializer},
     )
     def post(self, request: Request, repository_id: UUID, number: int, attempt_id: UUID) -> Response:
         issue = find_issue(find_repository(request, repository_id), number)

@@ -12,8 +12,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
+from accounts.idempotency import Answer
 from accounts.scopes import Scope
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from forge import services
@@ -42,6 +44,7 @@ class SetMemberSerializer(StrictSerializer):
 class Members(OwnedList):
     """The members of a repository, newest first."""
 
+    lookup_errors = ("repository_not_found",)
     queryset = Membership.objects.none()
     serializer_class = MemberSerializer
     write_scope = Scope.FORGE_WRITE
@@ -52,33 +55,39 @@ class Members(OwnedList):
 
     @extend_schema(
         summary="Give a user a role",
+        parameters=[KEY],
+        extensions=refusals(
+            "repository_not_yours_to_change", "member_not_found", "repository_needs_an_owner", *KEY_ERRORS
+        ),
         description="A role that the user has already is replaced. For owners and maintainers; only an owner makes owners.",
         request=SetMemberSerializer,
         responses={
             201: MemberSerializer,
-            403: ErrorAnswer,
-            404: ErrorAnswer,
-            409: ErrorAnswer,
-            422: ErrorAnswer,
         },
     )
     def post(self, request: Request, repository_id: UUID) -> Response:
         wanted = SetMemberSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         repository = own_repository(request, repository_id)
-        member = services.set_member(
-            repository, find_user(wanted.validated_data["user"]), wanted.validated_data["role"],
-            by=user_of(request),
-        )  # fmt: skip
-        return Response(MemberSerializer(member).data, status=201)
+        user, role = find_user(wanted.validated_data["user"]), wanted.validated_data["role"]
+
+        def make(_: UUID) -> Answer:
+            member = services.set_member(repository, user, role, by=user_of(request))
+            return Answer(201, dict(MemberSerializer(member).data))
+
+        return made_once(request, f"POST /repositories/{repository_id}/members", make)
 
 
 class MemberDetail(APIView):
+    lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 
     @extend_schema(
         summary="Take a user's role away",
-        responses={204: None, 403: ErrorAnswer, 404: ErrorAnswer, 409: ErrorAnswer},
+        extensions=refusals(
+            "repository_not_yours_to_change", "member_not_found", "repository_needs_an_owner"
+        ),
+        responses={204: None},
     )
     def delete(self, request: Request, repository_id: UUID, user: str) -> Response:
         repository = own_repository(request, repository_id)
@@ -105,6 +114,7 @@ class GrantMachineSerializer(StrictSerializer):
 class MachineGrants(OwnedList):
     """The computers that may use a repository by their own tokens."""
 
+    lookup_errors = ("repository_not_found",)
     queryset = MachineGrant.objects.none()
     serializer_class = GrantSerializer
     write_scope = Scope.FORGE_WRITE
@@ -115,9 +125,11 @@ class MachineGrants(OwnedList):
 
     @extend_schema(
         summary="Let a computer fetch or push",
+        parameters=[KEY],
+        extensions=refusals("repository_not_yours_to_change", "machine_not_found", *KEY_ERRORS),
         description="By its own token, while it is paired. A grant that it has already is replaced.",
         request=GrantMachineSerializer,
-        responses={201: GrantSerializer, 403: ErrorAnswer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={201: GrantSerializer},
     )
     def post(self, request: Request, repository_id: UUID) -> Response:
         wanted = GrantMachineSerializer(data=request.data)
@@ -128,15 +140,22 @@ class MachineGrants(OwnedList):
         ).first()
         if machine is None:
             raise MachineNotFound
-        grant = services.grant_machine(repository, machine, wanted.validated_data["operations"])
-        return Response(GrantSerializer(grant).data, status=201)
+
+        def make(_: UUID) -> Answer:
+            grant = services.grant_machine(repository, machine, wanted.validated_data["operations"])
+            return Answer(201, dict(GrantSerializer(grant).data))
+
+        return made_once(request, f"POST /repositories/{repository_id}/machines", make)
 
 
 class MachineGrantDetail(APIView):
+    lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 
     @extend_schema(
-        summary="Take a computer's grant away", responses={204: None, 403: ErrorAnswer, 404: ErrorAnswer}
+        summary="Take a computer's grant away",
+        extensions=refusals("repository_not_yours_to_change", "machine_not_found"),
+        responses={204: None},
     )
     def delete(self, request: Request, repository_id: UUID, machine_id: UUID) -> Response:
         repository = own_repository(request, repository_id)

@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency
 from accounts.caller import user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
 from base.api.pagination import NewestFirstPagination
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import OwnedList
 from forge import services
@@ -92,35 +92,39 @@ class Repositories(OwnedList):
 
     @extend_schema(
         summary="Make a repository",
+        parameters=[KEY],
+        extensions=refusals(
+            "invalid_repository_name", "repository_taken", "repository_not_made", *KEY_ERRORS
+        ),
         description="Empty, in the caller's namespace; ready when this answers.",
         request=CreateRepositorySerializer,
-        responses={201: RepositorySerializer, 409: ErrorAnswer, 422: ErrorAnswer},
+        responses={201: RepositorySerializer},
     )
     def post(self, request: Request) -> Response:
         wanted = CreateRepositorySerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
 
         def make(_: UUID) -> Answer:
             made = services.create_repository(user_of(request), **wanted.validated_data)
             return Answer(201, dict(RepositorySerializer(made).data))
 
-        answer = idempotency.once(user_of(request), "POST /repositories", key, request.data, make)
-        return Response(answer.body, status=answer.status)
+        return made_once(request, "POST /repositories", make)
 
 
 class RepositoryDetail(APIView):
+    lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 
-    @extend_schema(summary="One repository", responses={200: RepositorySerializer, 404: ErrorAnswer})
+    @extend_schema(summary="One repository", responses={200: RepositorySerializer})
     def get(self, request: Request, repository_id: UUID) -> Response:
         return Response(RepositorySerializer(find_repository(request, repository_id)).data)
 
     @extend_schema(
         summary="Change a repository",
+        extensions=refusals("repository_not_yours_to_change"),
         description="For its owners and maintainers.",
         request=ChangeRepositorySerializer,
-        responses={200: RepositorySerializer, 403: ErrorAnswer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: RepositorySerializer},
     )
     def patch(self, request: Request, repository_id: UUID) -> Response:
         wanted = ChangeRepositorySerializer(data=request.data)
@@ -167,6 +171,7 @@ class PushPagination(NewestFirstPagination):
 class Pushes(OwnedList):
     """The receipts of a repository's pushes, newest first."""
 
+    lookup_errors = ("repository_not_found",)
     queryset = Push.objects.none()
     serializer_class = PushSerializer
     pagination_class = PushPagination

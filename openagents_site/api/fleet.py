@@ -14,7 +14,6 @@ from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
 from boxes.states import BoxState, SetupStatus
 from conversations.models import Conversation
 from conversations.services import ConversationNotFound, conversation_of
@@ -65,11 +64,13 @@ class FleetSerializer(serializers.Serializer[Any]):
 
 
 class FleetView(APIView):
+    lookup_errors = ("conversation_not_found",)
+
     @extend_schema(
         summary="A conversation's boxes and what goes on in them",
         description="Of the caller's own conversation by default. Staff may look at any with `all=true`.",
         parameters=[OpenApiParameter("conversation", UUID)],
-        responses={200: FleetSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: FleetSerializer},
     )
     def get(self, request: Request) -> Response:
         return Response(FleetSerializer(asdict(fleet_of(_conversation_id(request)))).data)

@@ -16,7 +16,6 @@ from accounts.caller import user_of
 from accounts.models import User
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
 from base.errors import CodedError
 from base.history import Actor, Transition, rows_of, transitions
@@ -120,12 +119,16 @@ EXAMPLE = OpenApiExample(
             )
         ],
         examples=[EXAMPLE],
-        responses={200: TransitionSerializer(many=True), 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: TransitionSerializer(many=True)},
     )
 )
 class History(OwnedList):
     """The history of one object; two queries to find it at the least, and three for a page."""
 
+    lookup_errors = (
+        "object_not_found",
+        "invalid_object",
+    )
     queryset = Box.objects.none()
     serializer_class = TransitionSerializer
     pagination_class = HistoryPagination

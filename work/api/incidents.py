@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 
 from accounts.scopes import Scope
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
 from base.api.views import OwnedList
 from work import incidents
 from work.api.filters import IncidentFilter
@@ -49,16 +48,17 @@ class Incidents(OwnedList):
 
 
 class IncidentDetail(APIView):
+    lookup_errors = ("incident_not_found",)
     write_scope = Scope.WORK_CONTROL
 
-    @extend_schema(summary="One incident", responses={200: IncidentDetailSerializer, 404: ErrorAnswer})
+    @extend_schema(summary="One incident", responses={200: IncidentDetailSerializer})
     def get(self, request: Request, incident_id: UUID) -> Response:
         return _shown(find_incident(request, incident_id))
 
     @extend_schema(
         summary="Say what became of an incident",
         request=ChangeIncidentSerializer,
-        responses={200: IncidentDetailSerializer, 404: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: IncidentDetailSerializer},
     )
     def patch(self, request: Request, incident_id: UUID) -> Response:
         wanted = ChangeIncidentSerializer(data=request.data)

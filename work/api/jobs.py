@@ -11,8 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import idempotency, rates
+from accounts import rates
 from accounts.caller import token_of, user_of
+from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
@@ -20,7 +21,7 @@ from accounts.services import scopes_of
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.views import OwnedList
 from base.api.waiting import WAIT, after_waiting
 from conversations.services import conversation_of
@@ -72,6 +73,21 @@ class Jobs(OwnedList):
 
     @extend_schema(
         summary="Start a job",
+        parameters=[KEY],
+        extensions=refusals(
+            "invalid_work_job",
+            "invalid_delegation_request",
+            "conversation_not_found",
+            "machine_not_found",
+            "machine_offline",
+            "machine_revoked",
+            "machine_expired",
+            "agent_not_available",
+            "cwd_not_allowed",
+            "computer_controller_disabled",
+            "rate_limited",
+            *KEY_ERRORS,
+        ),
         description=(
             "`deep_work` is done on the server with what the caller's token may do; a `delegation` by an agent on a paired "
             "machine, and needs `computer:control` as well. The job goes on after this answer and ends with a report."
@@ -79,11 +95,6 @@ class Jobs(OwnedList):
         request=CreateJobSerializer,
         responses={
             202: JobSerializer,
-            403: ErrorAnswer,
-            404: ErrorAnswer,
-            409: ErrorAnswer,
-            422: ErrorAnswer,
-            429: ErrorAnswer,
         },
     )
     def post(self, request: Request) -> Response:
@@ -95,15 +106,11 @@ class Jobs(OwnedList):
                 detail=f"a delegation needs a token with the scope {Scope.COMPUTER_CONTROL}"
             )
         rates.count(f"user:{request.user.pk}", "job_create", JOBS_PER_MINUTE)
-        key = idempotency.checked_key(request.headers.get("Idempotency-Key"))
-        answer = idempotency.once(
-            user_of(request),
+        return made_once(
+            request,
             "POST /jobs",
-            key,
-            request.data,
             lambda ticket: _made(request, make, wanted.validated_data, f"api:{ticket}"),
         )
-        return Response(answer.body, status=answer.status)
 
 
 def _made(request: Request, make: Any, wanted: dict[str, Any], ref: str) -> Answer:
@@ -144,13 +151,14 @@ def _delegation(request: Request, conversation: Any, wanted: dict[str, Any], ref
 
 
 class JobDetail(APIView):
+    lookup_errors = ("work_job_not_found",)
     write_scope = Scope.WORK_CONTROL
 
     @extend_schema(
         summary="One job",
         description="With `wait`, answers when the status changes, at the latest after that time.",
         parameters=[WAIT],
-        responses={200: JobSerializer, 404: ErrorAnswer},
+        responses={200: JobSerializer},
     )
     def get(self, request: Request, job_id: UUID) -> Response:
         job = after_waiting(request, lambda: find_job(request, job_id), key_of(job_id), field="status")
@@ -167,6 +175,7 @@ class StepPagination(NewestFirstPagination):
 class JobSteps(OwnedList):
     """The tool calls of a job, in their order."""
 
+    lookup_errors = ("work_job_not_found",)
     queryset = JobStep.objects.none()
     serializer_class = JobStepSerializer
     pagination_class = StepPagination
@@ -176,14 +185,13 @@ class JobSteps(OwnedList):
     def rows(self) -> QuerySet[JobStep]:
         return JobStep.objects.filter(work_job=find_job(self.request, self.kwargs["job_id"]))
 
-    @extend_schema(
-        summary="The steps of a job", responses={200: JobStepSerializer(many=True), 404: ErrorAnswer}
-    )
+    @extend_schema(summary="The steps of a job", responses={200: JobStepSerializer(many=True)})
     def get(self, request: Request, job_id: UUID) -> Response:
         return super().get(request)
 
 
 class CancelJob(APIView):
+    lookup_errors = ("work_job_not_found",)
     write_scope = Scope.WORK_CONTROL
 
     @extend_schema(
@@ -193,7 +201,7 @@ class CancelJob(APIView):
             "`cancel_requested_at` says that it is stopping. One that has ended is answered as it is."
         ),
         request=None,
-        responses={202: JobSerializer, 404: ErrorAnswer},
+        responses={202: JobSerializer},
     )
     def post(self, request: Request, job_id: UUID) -> Response:
         job = services.cancel_job(find_job(request, job_id).pk)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet
-from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -18,7 +17,7 @@ from accounts.caller import user_of
 from accounts.scopes import Scope
 from base.api.errors import register_statuses
 from base.api.parameters import all_owners
-from base.api.schema import ErrorAnswer
+from base.api.schema import refusals
 from base.api.views import OwnedList
 from work.channel.asking import probe_machine
 from work.errors import STATUS_BY_CODE as WORK_STATUSES
@@ -52,13 +51,13 @@ class Pairings(APIView):
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
-    schema = AutoSchema()
 
     @extend_schema(
         summary="Ask for a computer to be paired",
-        description="Without a token. Grants nothing: the owner approves the code. Expires after ten minutes.",
+        extensions=refusals("invalid_pairing", "rate_limited", "computer_controller_disabled"),
+        description="Grants nothing: the owner approves the code. Expires after ten minutes.",
         request=StartPairingSerializer,
-        responses={200: StartedPairingSerializer, 422: ErrorAnswer, 429: ErrorAnswer},
+        responses={200: StartedPairingSerializer},
     )
     def post(self, request: Request) -> Response:
         if not machine_settings().enabled:
@@ -79,16 +78,17 @@ class Pairings(APIView):
 class PairingDetail(APIView):
     """Where the computer asks whether it was approved, and gets its token."""
 
+    lookup_errors = ("pairing_not_found",)
     authentication_classes = ()
     permission_classes = (AllowAny,)
-    schema = AutoSchema()
 
     @extend_schema(
         summary="Whether a pairing was approved",
+        extensions=refusals("pairing_expired", "pairing_consumed", "rate_limited"),
         description="`approved` comes once, with the token. 410 when it has expired; 404 for one that was used, is not "
         "there, or has another secret.",
         parameters=[SECRET],
-        responses={200: PairingSerializer, 404: ErrorAnswer, 410: ErrorAnswer, 429: ErrorAnswer},
+        responses={200: PairingSerializer},
     )
     def get(self, request: Request, pairing_id: UUID) -> Response:
         throttling.count_poll(request)
@@ -107,14 +107,18 @@ class ApprovePairing(APIView):
 
     @extend_schema(
         summary="Approve the computer that shows this code",
+        extensions=refusals(
+            "invalid_pairing",
+            "pairing_not_found",
+            "pairing_expired",
+            "pairing_consumed",
+            "too_many_machines",
+            "rate_limited",
+            "computer_controller_disabled",
+        ),
         request=ApprovePairingSerializer,
         responses={
             200: MachineSerializer,
-            404: ErrorAnswer,
-            409: ErrorAnswer,
-            410: ErrorAnswer,
-            422: ErrorAnswer,
-            429: ErrorAnswer,
         },
     )
     def post(self, request: Request) -> Response:
@@ -147,16 +151,18 @@ class Machines(OwnedList):
 
 
 class MachineDetail(APIView):
+    lookup_errors = ("machine_not_found",)
     write_scope = Scope.COMPUTER_CONTROL
 
-    @extend_schema(summary="One machine", responses={200: MachineSerializer, 404: ErrorAnswer})
+    @extend_schema(summary="One machine", responses={200: MachineSerializer})
     def get(self, request: Request, machine_id: UUID) -> Response:
         return Response(MachineSerializer(selectors.find_machine(machines_for(request), machine_id)).data)
 
     @extend_schema(
         summary="Change a machine",
+        extensions=refusals("invalid_machine", "machine_revoked"),
         request=ChangeMachineSerializer,
-        responses={200: MachineSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
+        responses={200: MachineSerializer},
     )
     def patch(self, request: Request, machine_id: UUID) -> Response:
         machine = selectors.find_machine(machines_for(request), machine_id)
@@ -167,7 +173,7 @@ class MachineDetail(APIView):
     @extend_schema(
         summary="Revoke a machine",
         description="Its token is worth nothing from now on; its delegations are cancelled. The row stays.",
-        responses={204: None, 404: ErrorAnswer},
+        responses={204: None},
     )
     def delete(self, request: Request, machine_id: UUID) -> Response:
         revoke_machine(selectors.find_machine(machines_for(request), machine_id))
@@ -175,13 +181,15 @@ class MachineDetail(APIView):
 
 
 class ProbeMachine(APIView):
+    lookup_errors = ("machine_not_found",)
     write_scope = Scope.COMPUTER_CONTROL
 
     @extend_schema(
         summary="Let a machine look which agents it has",
+        extensions=refusals("machine_offline", "machine_timeout"),
         description="Waits for its answer, at most 15 seconds.",
         request=None,
-        responses={200: MachineSerializer, 404: ErrorAnswer, 409: ErrorAnswer, 504: ErrorAnswer},
+        responses={200: MachineSerializer},
     )
     def post(self, request: Request, machine_id: UUID) -> Response:
         machine = selectors.find_machine(machines_for(request), machine_id)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from boxes.api.webhooks import provider_webhook
 from forge.smart_http.urls import urlpatterns as git_addresses
+from openagents_site.front import home, icon
 from openagents_site.health import healthz, readyz
 from openagents_site.metrics.page import metrics
 from work.machines.pages import pair
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("", home),
+    path("favicon.ico", icon),
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
@@ -22,6 +23,7 @@ urlpatterns = [
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
     path("api/v1/", include("openagents_site.api.urls")),
     path("machine/v1/", include("work.channel.urls")),
+    path("fleet/", include("openagents_site.fleet_page.urls")),
     path("pair/", pair, name="pair"),
     path("hooks/box", provider_webhook),
     *git_addresses,

@@ -121,6 +121,6 @@ def test_it_can_be_read_by_everyone_and_runs_nothing(browser: Client) -> None:
 def test_it_is_styled_for_light_and_dark(browser: Client) -> None:
     from django.contrib.staticfiles import finders
 
-    style = finders.find("work/pair.css")
+    style = finders.find("site/page.css")
     with open(style, encoding="utf-8") as file:
         assert "prefers-color-scheme: dark" in file.read()

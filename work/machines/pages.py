@@ -8,14 +8,13 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from accounts.rates import RateLimited
 from base.errors import CodedError
+from base.pages import page
 from work.errors import PairingConsumed, PairingExpired, PairingNotFound, TooManyMachines
 from work.machines import selectors, throttling
 from work.machines.errors import MachinesDisabled
@@ -25,9 +24,6 @@ from work.machines_conf import machine_settings
 from work.models import Machine
 
 LONGEST_CODE = 40
-SECURITY_POLICY = (
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 _SAID: Mapping[type[CodedError], tuple[int, str]] = {
     PairingNotFound: (404, "No computer shows this code. Look at it again: it has eight letters and digits."),
     PairingExpired: (410, "This code has expired. Let the computer ask again; it will show another one."),
@@ -41,7 +37,6 @@ _SAID: Mapping[type[CodedError], tuple[int, str]] = {
 }
 
 
-@never_cache
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def pair(request: HttpRequest) -> HttpResponse:
@@ -86,9 +81,4 @@ def _own_machine(request: HttpRequest, text: str) -> Machine | None:
 
 
 def _page(request: HttpRequest, values: dict[str, Any], status: int = 200) -> HttpResponse:
-    response = render(request, "work/pair.html", values, status=status)
-    response["Content-Security-Policy"] = SECURITY_POLICY
-    response["Referrer-Policy"] = (
-        "same-origin"  # the code may be in the address; CSRF needs the referrer at home
-    )
-    return response
+    return page(request, "work/pair.html", {"here": "pair"} | values, status=status)

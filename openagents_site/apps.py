@@ -11,5 +11,8 @@ class SiteConfig(AppConfig):
 
     def ready(self) -> None:
         from openagents_site.metrics.counters import register_listeners
+        from openagents_site.sign_in import checks, listeners  # noqa: F401 - they register themselves
+        from openagents_site.sign_in.staff import hide_unused_tables
 
         register_listeners()
+        hide_unused_tables()

@@ -10,11 +10,13 @@ from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
 from openagents_site.conf import Site
+from openagents_site.sign_in.conf import SignInSettings
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
 
 FAMILIES: tuple[tuple[str, type], ...] = (
     ("The site", Site),
+    ("Signing in", SignInSettings),
     ("Boxes, runs and the provider", BoxApi),
     ("Agent jobs", WorkSettings),
     ("Conversations", ConversationSettings),

@@ -26,6 +26,7 @@ from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.log_config import logging_settings
 from openagents_site.metrics.folder import count_in
+from openagents_site.sign_in.conf import GITHUB, SignInSettings
 from openagents_site.staff import unfold as staff_pages
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
@@ -96,6 +97,11 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_q",
     "django_structlog",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.github",
+    "axes",
     "accounts",
     "conversations",
     "boxes",
@@ -116,6 +122,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "openagents_site.middleware.HistoryMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "axes.middleware.AxesMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 ROOT_URLCONF = "openagents_site.urls"
@@ -151,11 +159,39 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
-LOGIN_URL = "admin:login"
+AUTHENTICATION_BACKENDS = [
+    "openagents_site.sign_in.throttling.ThrottlingBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+LOGIN_URL = "account_login"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+SIGN_IN = from_environment(SignInSettings, env)
+ACCOUNT_ADAPTER = "openagents_site.sign_in.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = False  # each process would count for itself; see AXES below
+ACCOUNT_SESSION_REMEMBER = True  # a session lasts SESSION_COOKIE_AGE, nothing is asked
+SOCIALACCOUNT_ADAPTER = "openagents_site.sign_in.adapters.GitHubAdapter"
+SOCIALACCOUNT_QUERY_EMAIL = False
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_PROVIDERS = {"github": {"OAUTH_PKCE_ENABLED": True}}
+if SIGN_IN.get("github_url", GITHUB).rstrip("/") != GITHUB:
+    SOCIALACCOUNT_PROVIDERS["github"]["GITHUB_URL"] = SIGN_IN["github_url"]
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = "openagents_site.sign_in.throttling.failure_limit"
+AXES_COOLOFF_TIME = "openagents_site.sign_in.throttling.lock_time"
+AXES_CLIENT_IP_CALLABLE = "openagents_site.sign_in.throttling.client_address"
+AXES_USERNAME_CALLABLE = "openagents_site.sign_in.throttling.client_name"
+AXES_LOCKOUT_CALLABLE = "openagents_site.sign_in.throttling.locked_out"
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a lock ends when it was said to
+AXES_DISABLE_ACCESS_LOG = True  # who signed in is in the log
+AXES_ENABLE_ADMIN = False  # `manage.py axes_reset_username` unlocks
+AXES_VERBOSE = False
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False

@@ -27,6 +27,7 @@ urlpatterns = [
     path("pair/", pair, name="pair"),
     path("hooks/box", provider_webhook),
     *git_addresses,
+    path("accounts/", include("openagents_site.sign_in.urls")),
     path("admin/", admin.site.urls),
 ]
 handler500 = "base.api.errors.server_error"

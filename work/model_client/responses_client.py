@@ -16,6 +16,7 @@ from openai import (
     APITimeoutError,
     OpenAI,
     OpenAIError,
+    Stream,
     Timeout,
 )
 
@@ -64,13 +65,19 @@ class ResponsesClient:
     def stream(self, request: ModelRequest) -> Iterator[Event]:
         """As `ModelClient.stream`."""
         try:
-            with self._openai.responses.create(**_body(request)) as stream:
+            with self._open(request) as stream:
                 for event in stream:
-                    yield from _told(event.to_dict() if hasattr(event, "to_dict") else event)
+                    yield from _told(event)
         except OpenAIError as error:
             raise _classified(error) from error
         except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
             raise ModelError(Trouble.REFUSED, "invalid_provider_event") from error
+
+    def _open(self, request: ModelRequest) -> Stream[object]:
+        """By the library's way without models: to build those of request and events costs more than all else of an answer."""
+        return self._openai.post(
+            "/responses", body=_body(request), cast_to=object, stream=True, stream_cls=Stream[object]
+        )
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:

@@ -63,8 +63,14 @@ def _program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
 
 
+def _wheel(module: str) -> Callable[[], bool]:
+    return lambda: importlib.util.find_spec(module) is not None
+
+
 PEERS = {
     "chromium": Peer("Chromium", _program("chromium", "chromium-browser", "google-chrome"), "chromium"),
+    "playwright": Peer("Playwright", _wheel("playwright")),
+    "axe": _from_npm("axe", "axe-core (npm)"),
     "node": Peer("Node.js", _has_node),
     "aimock": _from_npm("aimock", "aimock (npm)"),
     "busybox": Peer("busybox", _program("busybox"), "busybox"),
@@ -89,7 +95,10 @@ def install(names: Iterable[str], checkout: Path) -> None:
     if packages:
         _run(["apt-get", "update"])
         _run(["apt-get", "install", "-y", "--no-install-recommends", *packages])
-    if any(not peer.package for peer in missing) and not _has_node():
+    wheels = [peer for peer in missing if not peer.package and not peer.from_npm]
+    if wheels or (
+        len(missing) > len(packages) and not _has_node()
+    ):  # what comes from npm runs with the wheel of Node.js
         _run([sys.executable, "-m", "pip", "install", "-q", "--require-hashes", "-r", str(checkout / WHEELS)])
     importlib.invalidate_caches()
     for name in sorted(names):

@@ -4,6 +4,7 @@
 // outputs stay. Text from a box is only ever set as text.
 
 const EVERY_MS = 5000;
+const WHILE_MOVING_MS = 1000; // something is starting or ending
 const FOLLOWED_AT_ONCE = 3;
 const MAXIMUM_LINES = 2000;
 const MAXIMUM_CHARACTERS = 512 * 1024;
@@ -412,7 +413,9 @@ class Page {
 
   #next() {
     clearTimeout(this.timer);
-    if (!document.hidden) this.timer = setTimeout(() => this.refresh(), EVERY_MS);
+    if (document.hidden) return;
+    const isMoving = this.live.querySelector(".state.starting, .state.ending") !== null;
+    this.timer = setTimeout(() => this.refresh(), isMoving ? WHILE_MOVING_MS : EVERY_MS);
   }
 
   #lookedAt() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runs.decide.types import Action, End, Hold, Policy, Rest, RunChanges, RunView, Send, Step, Write
@@ -75,6 +76,13 @@ def forced_end(run: RunView, now: datetime) -> Write:
 def lost(run: RunView, now: datetime, reason: str) -> Write:
     """The end of a run of which nothing more can be learned."""
     return _ended(run, now, End(RunState.LOST, reason, max(0, run.log_size - run.received)), gone=True)
+
+
+def vanished(run: RunView, now: datetime, reason: str) -> Write:
+    """The end of a run that left no account of itself on a living box: what of it may live on there is ended next, and
+    nothing new starts beside it before that."""
+    end = lost(run, now, reason)
+    return replace(end, next_in=0.0, changes=RunChanges(kill_confirmed=False))
 
 
 def _after_the_end(run: RunView, now: datetime) -> Action:

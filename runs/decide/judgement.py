@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from runs.decide.commands import DURATION_EXCEEDED, forced_end, is_late, known_end, lost
+from runs.decide.commands import DURATION_EXCEEDED, forced_end, is_late, known_end, lost, vanished
 from runs.decide.pace import backoff, next_poll, until_deadline
 from runs.decide.types import (
     End,
@@ -111,7 +111,7 @@ def _polled(run: RunView, seen: Observation, now: datetime, policy: Policy) -> W
             run, Trouble(TroubleKind.UNKNOWN, RESPONSE_INVALID), now, policy, attempts=run.step_failures + 1
         )
     if not seen.present:
-        return known_end(run, now) or lost(run, now, DIRECTORY_MISSING)
+        return known_end(run, now) or vanished(run, now, DIRECTORY_MISSING)
     if run.kill_confirmed is True:
         return _drain(run, seen, now, policy, RunChanges(step_failures=0))
     if seen.exit_status is not None:
@@ -142,11 +142,17 @@ def _drain(run: RunView, seen: Observation, now: datetime, policy: Policy, chang
         if gives_up and end:
             return _with(end, changes)
         return replace(stuck, next_in=0.0) if seen.is_cut else stuck
-    if missing:
+    if missing and not _has_drained_enough(after, now, policy):
         return Write(0.0, changes)
-    end = known_end(after, now, 0)
+    end = known_end(after, now, missing)
     assert end is not None, "draining without a known end"
     return _with(end, changes)
+
+
+def _has_drained_enough(run: RunView, now: datetime, policy: Policy) -> bool:
+    """Whether the rest of a log that is too long is given up, so that the run comes to its end."""
+    ends = [run.deadline_at, *([run.cancellation_effective_at] if run.cancellation_effective_at else [])]
+    return now >= min(ends) + timedelta(seconds=policy.longest_drain)
 
 
 def _missing(run: RunView, seen: Observation) -> int:
@@ -165,10 +171,10 @@ def _seen_dead(run: RunView, seen: Observation, now: datetime, policy: Policy) -
     missing = _missing(run, seen)
     if sightings < policy.sightings:
         return Write(min(policy.interval, 0.5), changes)
-    if missing and seen.received:
+    if missing and seen.received and not _has_drained_enough(run, now, policy):
         return Write(0.0, changes)
     after = replace(run, received=run.received + seen.received, log_size=seen.log_size or 0)
-    return _with(lost(after, now, OUT_OF_MEMORY if seen.out_of_memory else PROCESS_MISSING), changes)
+    return _with(vanished(after, now, OUT_OF_MEMORY if seen.out_of_memory else PROCESS_MISSING), changes)
 
 
 def _may_be_starting(run: RunView, seen: Observation, now: datetime) -> bool:

@@ -112,7 +112,7 @@ class Policy:
     A run is `young` for that long and looked at `fastest`; while it prints, every `talking`. `start_patience` is how long
     a dispatch may still be on its way; `sightings` how often in a row a run must be seen dead; after `away_after` calls
     in a row without an answer the provider counts as away; after `drain_attempts` looks that brought nothing, the rest of
-    an ended run's output is given up.
+    an ended run's output is given up, and so it is `longest_drain` after its deadline or its cancellation.
     """
 
     interval: float = 1.0
@@ -126,6 +126,7 @@ class Policy:
     sightings: int = 2
     away_after: int = 3
     drain_attempts: int = 8
+    longest_drain: float = 60.0
 
 
 class RunChanges(TypedDict, total=False):

@@ -31,6 +31,7 @@ wait_in_perl() {
   perl -e '
     my ($dir, $offset, $wait, @pids) = @ARGV;
     my ($log, $end, $until) = ("$dir/output.log", "$dir/exit-code", time + $wait);
+    sub size { -f $log ? -s _ || 0 : 0 }
     sub up { open(my $f, "<", "/proc/$_[0]/stat") or return 0; my $l = <$f> // ""; $l =~ /\) ([^ZXx]) / }
     my $mask = "";
     sub wake { $_[0] >= 0 or return 0; vec($mask, $_[0], 1) = 1 }
@@ -45,12 +46,12 @@ wait_in_perl() {
       my ($witness) = grep { up($_) } reverse @pids;
       $all &&= wake(syscall(434, $witness + 0, 0)) if $witness;
     }
-    until (-e $end or (-s $log || 0) > $offset or not grep { up($_) } @pids) {
+    until (-e $end or size() > $offset or not grep { up($_) } @pids) {
       my $left = $until - time;
       last if $left <= 0;
       if ($all) { select(my $ready = $mask, undef, undef, $left); $all = 0; } else { select(undef, undef, undef, 0.1) }
     }
-    print -s $log || 0' "$dir" "$offset" "$1" "$leader" "$keeper"
+    print size()' "$dir" "$offset" "$1" "$leader" "$keeper"
 }
 wait_for_news() {
   if [ "$1" -eq 0 ] || [ -f "$dir/exit-code" ] || ! running; then return; fi

@@ -154,11 +154,16 @@ scan() {
 }
 """
 
-# size_of FILE sets size in bytes without reading it. read_exit sets what the keeper left about the end of the run.
+# size_of FILE sets size in bytes without reading it; what is no file has none, since reading a pipe would wait for ever. A
+# link counts as what it leads to: that is what would be read. read_exit sets what the keeper left about the end of the run.
 # report_log OFFSET LIMIT prints at most LIMIT bytes of the log, of which the caller may know the size already; dd moves to
 # the offset without reading, so a piece of a long log costs no more than one of a short log.
 SIZE = r"""
-size_of() { set -- $(ls -lnd -- "$1" 2>/dev/null); size=${5:-0}; case $size in *[!0-9]*) size=0 ;; esac; }
+size_of() {
+  set -- $(ls -lnLd -- "$1" 2>/dev/null)
+  case ${1:-} in -*) size=${5:-0} ;; *) size=0 ;; esac
+  case $size in *[!0-9]*) size=0 ;; esac
+}
 """
 LOG = (
     SIZE

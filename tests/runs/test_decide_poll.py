@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,10 +19,12 @@ from runs.decide import (
 from runs.states import RunState
 from tests.runs.deciding import (
     BUSY,
+    CANCELLED,
     LATE,
     NOW,
     PAST,
     REFUSED,
+    SOON,
     UNREACHABLE,
     WAITING,
     ended,
@@ -200,3 +203,42 @@ def test_a_poll_that_waited_is_followed_at_once_and_one_that_could_not_wait_is_n
 
     assert told(old, policy=WAITING, waited_seconds=10.1, **seen).next_in == 0.0
     assert told(old, policy=WAITING, waited_seconds=0.1, **seen).next_in == 1.0
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"deadline_at": NOW - timedelta(seconds=61)},
+        {"kill_confirmed": True, "cancellation_effective_at": NOW - timedelta(seconds=61), **CANCELLED},
+    ],
+    ids=["late", "cancelled"],
+)
+def test_a_log_without_end_does_not_keep_a_run_alive(known: dict[str, Any]) -> None:
+    run = view(exit_status=None if "kill_confirmed" in known else 0, received=10, log_size=10**12, **known)
+    seen = {"present": True, "alive": False, "log_size": 10**12, "received": 100}
+
+    write = told(run, **seen)
+    before = told(replace(run, deadline_at=SOON, cancellation_effective_at=NOW), **seen)
+
+    assert write.end
+    assert write.end.missing_bytes == 10**12 - 110
+    assert (before.end, before.next_in) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("known", "seen"),
+    [
+        ({}, {"present": False}),
+        ({"pid": 42, "dead_sightings": 1}, {"present": True, "alive": False, "log_size": 0}),
+    ],
+    ids=["directory", "processes"],
+)
+def test_what_may_live_on_of_a_run_without_account_is_ended(
+    known: dict[str, Any], seen: dict[str, Any]
+) -> None:
+    write = told(view(**known), **seen)
+    after = view("lost", **known, kill_confirmed=write.changes.get("kill_confirmed"))
+
+    assert write.end
+    assert (write.end.state, write.next_in) == ("lost", 0.0)
+    assert next_of(after) == Send(Step.KILL)

@@ -190,10 +190,14 @@ def test_a_long_log_is_kept_byte_for_byte(start: Start) -> None:
 
 
 def test_a_command_that_removes_its_own_directory_is_lost_not_stuck(start: Start) -> None:
-    [run] = until_ended(start('rm -rf "$OPENAGENTS_RUN_DIRECTORY"; sleep 3'), seconds=30)
+    run = start('rm -rf "$OPENAGENTS_RUN_DIRECTORY"; sleep 600')
 
-    assert run.state == "lost"
-    assert run.failure_reason in ("run_directory_missing", "process_missing_without_exit_sentinel")
+    [run] = until_ended(run, seconds=30)
+    pump.run_once()
+
+    assert (run.state, run.failure_reason) == ("lost", "run_directory_missing")
+    assert Run.objects.get(pk=run.pk).kill_confirmed
+    assert marked(run) == []
 
 
 def test_a_command_that_truncates_its_log_still_ends(start: Start) -> None:

@@ -189,6 +189,35 @@ def test_an_offset_beyond_the_end_brings_nothing(box: ScriptBox) -> None:
     assert (reply.log.data, reply.log.size, reply.log.next_offset) == (b"", 5, 100)
 
 
+IN_PLACE_OF_THE_LOG = {
+    "pipe": 'mkfifo "$log"',
+    "link to a pipe": 'mkfifo "$log.pipe"; ln -s "$log.pipe" "$log"',
+    "link to a device": 'ln -s /dev/zero "$log"',
+    "link to nowhere": 'ln -s nowhere "$log"',
+    "folder": 'mkdir "$log"',
+    "nothing": "true",
+}
+
+
+@pytest.mark.parametrize("what", IN_PLACE_OF_THE_LOG)
+def test_what_is_no_log_any_more_is_not_read(box: ScriptBox, what: str) -> None:
+    replaced = f'log="$OPENAGENTS_RUN_DIRECTORY/output.log"; rm "$log"; {IN_PLACE_OF_THE_LOG[what]}; exit 4'
+
+    reply, output = box.ends(replaced)
+
+    assert reply.exit
+    assert (reply.exit.status, reply.log.size, output) == (4, 0, b"")
+    assert box.kill(grace_seconds=0).cancelled
+
+
+def test_a_log_that_was_moved_is_read_through_its_link(box: ScriptBox) -> None:
+    reply, output = box.ends(
+        'log="$OPENAGENTS_RUN_DIRECTORY/output.log"; mv "$log" "$HOME/x"; ln -s "$HOME/x" "$log"; echo hello'
+    )
+
+    assert (reply.log.size, output) == (6, b"hello\n")
+
+
 def test_a_missing_directory_is_absent_and_stays_missing(box: ScriptBox) -> None:
     assert not box.poll().present
     assert not box.folder.exists()

@@ -9,11 +9,24 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from base.redaction import redact_mapping
+from base.text import display_text
 
 
 def strike_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     """Known secrets never reach a log line, whoever logs them."""
     return redact_mapping(event)
+
+
+def show_plainly(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """For a terminal: what others sent is shown as characters of one line, and moves no cursor."""
+    return {
+        name: _one_line(value) if isinstance(value, str) and name != "exception" else value
+        for name, value in event.items()
+    }
+
+
+def _one_line(text: str) -> str:
+    return display_text(text).replace("\n", "\\n")
 
 
 def shared_processors() -> list[Any]:
@@ -30,7 +43,9 @@ def shared_processors() -> list[Any]:
 
 def logging_settings(*, level: str, human: bool) -> None:
     """Configure structlog and the standard library's logging alike; `human` for a terminal."""
-    renderer = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
+    rendering: list[Any] = (
+        [show_plainly, structlog.dev.ConsoleRenderer()] if human else [structlog.processors.JSONRenderer()]
+    )
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -49,7 +64,7 @@ def logging_settings(*, level: str, human: bool) -> None:
             "formatters": {
                 "line": {
                     "()": structlog.stdlib.ProcessorFormatter,
-                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
                     "foreign_pre_chain": shared_processors(),
                 }
             },

@@ -131,6 +131,7 @@ WSGI_APPLICATION = "openagents_site.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "openagents_site" / "templates"],  # what the site says wins over what an app brings
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

@@ -28,8 +28,8 @@ class LedgerCollector(Collector):
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        answers = [(question, _ask(question)) for question in ALL]
-        workers = _live_workers()
+        answers = [(question, ask(question.sql, question.gauges[0].name)) for question in ALL]
+        workers = live_workers()
         yield _single("openagents_database_up", "Whether every question to the database was answered.",
                       all(rows is not None for _, rows in answers) and workers is not None)  # fmt: skip
         for question, rows in answers:
@@ -40,20 +40,20 @@ class LedgerCollector(Collector):
         yield from _ceilings()
 
 
-def _ask(question: Question) -> list[Row] | None:
-    """The rows; None if there is no answer within some seconds. A question that fails costs no other."""
+def ask(sql: str, name: str) -> list[Row] | None:
+    """The rows; None if there is no answer within some seconds. A question that fails costs no other; the log names it."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"set local statement_timeout = {LONGEST_QUESTION_MS}")
-            cursor.execute(question.sql)
+            cursor.execute(sql)
             names = [column.name for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     except DatabaseError as error:
-        log.warning("metrics_question_failed", error=type(error).__name__, first=question.gauges[0].name)
+        log.warning("metrics_question_failed", error=type(error).__name__, question=name)
         return None
 
 
-def _live_workers() -> list[int] | None:
+def live_workers() -> list[int] | None:
     try:
         return leases.live_workers()
     except DatabaseError:

@@ -35,7 +35,7 @@ def guarded(response: HttpResponse) -> HttpResponse:
     conf = sign_in_settings()
     targets = f"'self' {conf.github_url}" if conf.by_github else "'self'"  # a form's redirect counts too
     response["Content-Security-Policy"] = (
-        f"default-src 'none'; style-src 'self'; form-action {targets}; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; style-src 'self'; img-src 'self'; form-action {targets}; base-uri 'none'; frame-ancestors 'none'"
     )
     response["Referrer-Policy"] = "same-origin"
     response["Cache-Control"] = "no-store"

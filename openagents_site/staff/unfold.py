@@ -18,6 +18,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "ENVIRONMENT": "openagents_site.staff.unfold.environment",
+    "DASHBOARD_CALLBACK": "openagents_site.dashboard.callback.dashboard",
     "SIDEBAR": {
         "show_search": True,
         "show_all_applications": False,

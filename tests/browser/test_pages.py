@@ -40,3 +40,20 @@ def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User) 
     page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
     page.get_by_text("stopped by its owner", exact=True).wait_for()
     assert page.get_by_text("No box is active.").is_visible()
+
+
+def test_staff_sign_in_and_see_what_goes_on(open_page: Open, staff: User) -> None:
+    page = open_page()
+    page.goto("/")
+    picture(page, "sign-in")
+
+    page.get_by_label("User name").fill("staff")
+    page.get_by_label("Password").fill("staff-password")
+    page.get_by_role("button", name="Sign in").click()
+
+    page.get_by_role("heading", name="Overview").first.wait_for()
+    page.get_by_role("link", name="Active boxes").wait_for()
+    picture(page, "dashboard")
+    dark = open_page(staff, color_scheme="dark", viewport={"width": 390, "height": 800})
+    dark.goto("/admin/")
+    picture(dark, "dashboard-dark")

@@ -1,0 +1,74 @@
+"""What the processes' signs of life say: pure, from the figures alone, so that looking never asks the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from base.amounts import duration
+from openagents_site.dashboard.figures import Now, Pass
+from openagents_site.doctor.ledger import SCHEDULER_SILENT_SECONDS
+from openagents_site.periodic import RECONCILE
+from openagents_site.tasks import SCHEDULER
+from openagents_site.worker import LATE_INTERVALS
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One part of the installation: well or not, in words; `remedy` is what to do where it is not."""
+
+    name: str
+    is_good: bool
+    said: str
+    remedy: str = ""
+
+
+def findings(now: Now, *, has_key: bool) -> list[Finding]:
+    """Worker, scheduler, each pass, and the provider as the last pass met it. `has_key`: whether one is set."""
+    found = [_workers(now), _scheduler(now)]
+    passes = now.passes or []
+    found += [_pass(each) for each in passes]
+    return [*found, _provider(next((each for each in passes if each.name == RECONCILE), None), has_key)]
+
+
+def _workers(now: Now) -> Finding:
+    if now.workers:
+        return Finding("Workers", True, f"{now.workers} alive")
+    said = "not known" if now.workers is None else "none is alive"
+    return Finding("Workers", False, said, "start manage.py run_worker")
+
+
+def _scheduler(now: Now) -> Finding:
+    age = (now.heartbeats or {}).get(SCHEDULER)
+    if age is not None and age <= SCHEDULER_SILENT_SECONDS:
+        return Finding("Scheduler", True, f"worked {duration(age)} ago")
+    said = "never worked" if age is None else f"silent for {duration(age)}"
+    return Finding("Scheduler", False, said, "restart manage.py qcluster")
+
+
+def _pass(each: Pass) -> Finding:
+    name = f"Pass {each.name}"
+    if each.failures:
+        times = f"failed {each.failures} time{'' if each.failures == 1 else 's'} in a row"
+        return Finding(name, False, f"{times}: {each.error or 'not known why'}", "see the worker's log")
+    if each.late_seconds > LATE_INTERVALS * each.interval_seconds:
+        return Finding(name, False, f"{duration(each.late_seconds)} late", "start manage.py run_worker")
+    return Finding(
+        name, True, "in time" if each.age_seconds is None else f"ended {duration(each.age_seconds)} ago"
+    )
+
+
+def _provider(last: Pass | None, has_key: bool) -> Finding:
+    if not has_key:
+        return Finding("Provider", False, "no key is set: boxes cannot be created", "set BOX_API_KEY")
+    if last is None or last.age_seconds is None:
+        return Finding("Provider", True, "not asked yet")
+    if last.error:
+        said = f"did not answer as expected {duration(last.age_seconds)} ago: {last.error}"
+        return Finding("Provider", False, said, "run manage.py doctor")
+    return Finding("Provider", True, f"answered {duration(last.age_seconds)} ago")
+
+
+def is_good(found: Sequence[Finding]) -> bool:
+    """Whether all is well."""
+    return all(finding.is_good for finding in found)

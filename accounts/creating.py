@@ -15,7 +15,7 @@ from accounts.idempotency import Answer
 
 KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    {"type": "string", "minLength": 1, "maxLength": 256},
     OpenApiParameter.HEADER,
     description="1 to 256 bytes. The same key with the same body gets the first answer again, for 24 hours.",
 )

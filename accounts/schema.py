@@ -10,6 +10,7 @@ from rest_framework.permissions import SAFE_METHODS, AllowAny
 
 from accounts.permissions import scope_needed
 from base.api.schema import CODES, ErrorAnswer, described_errors, shown_codes
+from base.api.serializers import StrictSerializer
 
 EVERY_CALL = ("not_acceptable", "internal_error", "temporarily_unavailable")
 CALLS_BY_TOKEN = ("invalid_api_token", "insufficient_scope")
@@ -39,6 +40,13 @@ class ScopedAutoSchema(AutoSchema):
         """Which ways of signing in there are; a token needs the scope that is named with it."""
         found: list[dict[str, list[str]]] = super().get_auth()
         return [{name: [self._scope()] if name == "token" else []} for each in found for name in each] or [{}]
+
+    def _map_basic_serializer(self, serializer: Any, direction: str) -> dict[str, Any]:
+        """A body that refuses fields that it does not know says so."""
+        found: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
+        if direction == "request" and isinstance(serializer, StrictSerializer):
+            found["additionalProperties"] = False
+        return found
 
     def _who(self) -> str:
         if self._is_for_everybody():

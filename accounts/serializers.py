@@ -15,6 +15,8 @@ LONGEST_LIFE_DAYS = 3650
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
+    github_avatar_url = serializers.CharField(read_only=True, help_text="An address; empty if there is none.")
+
     class Meta:
         model = User
         fields = ("id", "username", "slug", "github_login", "github_avatar_url", "is_staff")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -56,9 +57,16 @@ def age(now: datetime, then: datetime) -> str:
     return f"{seconds}s"
 
 
+def _dashed(prefix: str) -> str:
+    """The beginning of an id with the dashes that it has in the database, wherever its writer put them."""
+    digits, ends = prefix.replace("-", ""), (0, 8, 12, 16, 20, None)
+    parts = [digits[start:end] for start, end in itertools.pairwise(ends)]
+    return "-".join(part for part in parts if part)
+
+
 def row_named(rows: QuerySet[M], text: str) -> M:
     """The row with this id, or the only one whose id begins so. Raises CommandError with exit status 3."""
-    prefix, noun = storable(text.strip().lower()), str(rows.model._meta.verbose_name)
+    prefix, noun = _dashed(storable(text.strip().lower())), str(rows.model._meta.verbose_name)
     if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
         raise CommandError(
             f"{text!r} is too short to tell one {noun} from another", returncode=EXIT_NOT_FOUND

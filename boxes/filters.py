@@ -5,6 +5,7 @@ from __future__ import annotations
 import django_filters
 from django.db.models import QuerySet
 
+from base.api.filters import MomentFilter
 from boxes.models import Box
 from boxes.states import BoxState, StopReason
 
@@ -15,8 +16,8 @@ class BoxFilter(django_filters.FilterSet):
     stop_reason = django_filters.ChoiceFilter(choices=StopReason.choices)
     label = django_filters.CharFilter()
     active = django_filters.BooleanFilter(method="filter_active", label="Whether it holds quota.")
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Box

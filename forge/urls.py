@@ -6,7 +6,7 @@ from django.urls import path
 
 from forge.api import assignments, issues, members, repositories
 
-_ONE = "repositories/<uuid:repository_id>"
+_ONE = "repositories/<id:repository_id>"
 _ISSUE = f"{_ONE}/issues/<int:number>"
 
 urlpatterns = [
@@ -16,12 +16,12 @@ urlpatterns = [
     path(f"{_ONE}/members", members.Members.as_view()),
     path(f"{_ONE}/members/<str:user>", members.MemberDetail.as_view()),
     path(f"{_ONE}/machines", members.MachineGrants.as_view()),
-    path(f"{_ONE}/machines/<uuid:machine_id>", members.MachineGrantDetail.as_view()),
+    path(f"{_ONE}/machines/<id:machine_id>", members.MachineGrantDetail.as_view()),
     path(f"{_ONE}/issues", issues.Issues.as_view()),
     path(_ISSUE, issues.IssueDetail.as_view()),
     path(f"{_ISSUE}/comments", issues.Comments.as_view()),
-    path(f"{_ISSUE}/attempts/<uuid:attempt_id>/cancel", issues.CancelAttempt.as_view()),
+    path(f"{_ISSUE}/attempts/<id:attempt_id>/cancel", issues.CancelAttempt.as_view()),
     path("assignments", assignments.Assignments.as_view()),
-    path("assignments/<uuid:assignment_id>", assignments.AssignmentDetail.as_view()),
-    path("assignments/<uuid:assignment_id>/cancel", assignments.CancelAssignment.as_view()),
+    path("assignments/<id:assignment_id>", assignments.AssignmentDetail.as_view()),
+    path("assignments/<id:assignment_id>/cancel", assignments.CancelAssignment.as_view()),
 ]

@@ -236,6 +236,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
     "ENUM_NAME_OVERRIDES": {
         "BoxState": "boxes.states.BoxState",
         "SetupStatus": "boxes.states.SetupStatus",

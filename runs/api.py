@@ -37,7 +37,7 @@ LARGEST_OFFSET = 2**62
 LARGEST_LOG_PIECE = 1 << 20
 KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    {"type": "string", "minLength": 1, "maxLength": 256},
     OpenApiParameter.HEADER,
     description="1 to 256 bytes, here or as `idempotency_key` in the body. The same key with the same box and command gets the "
     "same run.",

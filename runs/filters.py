@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import django_filters
 
+from base.api.filters import MomentFilter
 from runs.models import Run
 from runs.states import RunState
 
@@ -12,8 +13,8 @@ class RunFilter(django_filters.FilterSet):
     box = django_filters.UUIDFilter(field_name="conversation_box_id")
     conversation = django_filters.UUIDFilter()
     state = django_filters.ChoiceFilter(choices=RunState.choices)
-    created_after = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="admitted_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="admitted_at", lookup_expr="lt")
 
     class Meta:
         model = Run

@@ -8,10 +8,10 @@ from runs import api
 
 urlpatterns = [
     path("runs", api.Runs.as_view()),
-    path("runs/<uuid:run_id>", api.RunDetail.as_view()),
-    path("runs/<uuid:run_id>/output", api.RunOutput.as_view()),
-    path("runs/<uuid:run_id>/log", api.RunLog.as_view()),
-    path("runs/<uuid:run_id>/log/download", api.RunLogDownload.as_view()),
-    path("runs/<uuid:run_id>/stream", api.RunStream.as_view()),
-    path("runs/<uuid:run_id>/cancel", api.CancelRun.as_view()),
+    path("runs/<id:run_id>", api.RunDetail.as_view()),
+    path("runs/<id:run_id>/output", api.RunOutput.as_view()),
+    path("runs/<id:run_id>/log", api.RunLog.as_view()),
+    path("runs/<id:run_id>/log/download", api.RunLogDownload.as_view()),
+    path("runs/<id:run_id>/stream", api.RunStream.as_view()),
+    path("runs/<id:run_id>/cancel", api.CancelRun.as_view()),
 ]

@@ -7,10 +7,14 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import ValidationError as DrfValidationError
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
+from base.api.parameters import whole_number
 from base.errors import CodedError
+
+LARGEST = 10**18
 
 
 class InvalidCursor(CodedError):
@@ -33,6 +37,25 @@ class NewestFirstPagination(CursorPagination):
             return super().paginate_queryset(queryset, request, view)
         except (ValidationError, ValueError):
             raise InvalidCursor from None
+
+    def get_page_size(self, request: Request) -> int:
+        """What `page_size` asks for, at most `max_page_size`. Raises ValidationError for what is no size."""
+        asked = whole_number(request, self.page_size_query_param, default=self.page_size, maximum=LARGEST)
+        if asked < 1:
+            raise DrfValidationError({self.page_size_query_param: ["must be 1 or more"]})
+        return min(asked, self.max_page_size)
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """The cursor, and the size with its bounds."""
+        size = {
+            "name": self.page_size_query_param,
+            "in": "query",
+            "required": False,
+            "description": f"How many rows; more than {self.max_page_size} counts as {self.max_page_size}.",
+            "schema": {"type": "integer", "minimum": 1, "default": self.page_size},
+        }
+        kept: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
+        return [each for each in kept if each["name"] != self.page_size_query_param] + [size]
 
     def decode_cursor(self, request: Request) -> Any:
         given = request.query_params.get(self.cursor_query_param, "")

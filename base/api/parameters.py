@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
@@ -23,6 +25,15 @@ def whole_number(
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > maximum:
         raise ValidationError({name: [f"must be a whole number from 0 to {maximum}"]}, code=code)
     return int(text)
+
+
+def id_named(request: Request, name: str) -> UUID | None:
+    """A query parameter as an id; None if it is not there. Raises ValidationError."""
+    text = request.query_params.get(name, "")
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise ValidationError({name: ["must be a UUID"]}) from None
 
 
 def all_owners(request: Request) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
@@ -15,7 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import user_of
-from base.api.parameters import all_owners
+from base.api.filters import MomentFilter
+from base.api.parameters import all_owners, id_named
 from boxes import usage
 from boxes.models import Box
 from boxes.usage import Group, Grouping
@@ -25,8 +27,8 @@ MOST_GROUPS = 1000
 
 
 class UsageFilter(django_filters.FilterSet):
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
@@ -55,7 +57,7 @@ class Usage(APIView):
         summary="What boxes cost",
         description="Of the caller, or of one conversation of the caller. Staff see everybody's with `all=true`.",
         parameters=[
-            OpenApiParameter("conversation", str),
+            OpenApiParameter("conversation", UUID),
             OpenApiParameter("group", str, enum=[grouping.value for grouping in Grouping]),
             OpenApiParameter("created_after", OpenApiTypes.DATETIME),
             OpenApiParameter("created_before", OpenApiTypes.DATETIME),
@@ -77,12 +79,11 @@ class Usage(APIView):
 
 
 def _boxes(request: Request) -> QuerySet[Box]:
-    conversation = request.query_params.get("conversation", "")
-    if conversation:
-        checked = serializers.UUIDField().run_validation(conversation)
+    conversation = id_named(request, "conversation")
+    if conversation is not None:
         if all_owners(request):
-            return Box.objects.filter(conversation_id=checked)
-        return Box.objects.filter(conversation=conversation_of(user_of(request), checked))
+            return Box.objects.filter(conversation_id=conversation)
+        return Box.objects.filter(conversation=conversation_of(user_of(request), conversation))
     if all_owners(request):
         return Box.objects.all()
     return Box.objects.filter(conversation__visitor__user=request.user.pk)

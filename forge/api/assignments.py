@@ -7,7 +7,7 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +20,7 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from base.api.filters import MomentFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
 from base.api.schema import refusals
@@ -81,9 +82,19 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
         read_only_fields = fields
 
 
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+class NumberField(serializers.Field[Any, Any, Any, Any]):
+    """Whatever names an issue; whether there is such a one is found out later."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if isinstance(data, bool) or not isinstance(data, int | str):
+            raise serializers.ValidationError("must be a number")
+        return str(data)
+
+
 class CreateAssignmentSerializer(StrictSerializer):
     repository = serializers.CharField(help_text="The repository's id.")
-    issue_number = serializers.CharField()
+    issue_number = NumberField(help_text="The issue's number, also as text.")
     target_kind = serializers.CharField(required=False, help_text="box or computer; by default what is named")
     conversation = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
     box = serializers.CharField(required=False, help_text="Our id, the provider's id, or the label of a box.")
@@ -110,8 +121,8 @@ class AssignmentFilter(django_filters.FilterSet):
     box = django_filters.UUIDFilter(field_name="conversation_box")
     machine = django_filters.UUIDFilter()
     state = django_filters.ChoiceFilter(choices=AssignmentState.choices)
-    created_after = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="admitted_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="admitted_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="admitted_at", lookup_expr="lt")
 
     class Meta:
         model = Assignment

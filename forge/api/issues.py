@@ -17,6 +17,7 @@ from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
+from base.api.filters import MomentFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
@@ -102,8 +103,8 @@ class IssueFilter(django_filters.FilterSet):
     state = django_filters.ChoiceFilter(choices=IssueState.choices)
     label = django_filters.CharFilter(method="with_label")
     author = django_filters.CharFilter(field_name="author__slug", lookup_expr="iexact")
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Issue

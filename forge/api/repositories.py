@@ -16,6 +16,7 @@ from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
+from base.api.filters import MomentFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
@@ -71,8 +72,8 @@ class RepositoryFilter(django_filters.FilterSet):
     owner = django_filters.CharFilter(field_name="owner__slug", lookup_expr="iexact")
     name = django_filters.CharFilter()
     visibility = django_filters.ChoiceFilter(choices=Visibility.choices)
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Repository

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import user_of
-from base.api.parameters import all_owners
+from base.api.parameters import all_owners, id_named
 from boxes.states import BoxState, SetupStatus
 from conversations.models import Conversation
 from conversations.services import ConversationNotFound, conversation_of
@@ -77,8 +77,7 @@ class FleetView(APIView):
 
 
 def _conversation_id(request: Request) -> UUID:
-    text = request.query_params.get("conversation", "")
-    wanted: UUID | None = serializers.UUIDField().run_validation(text) if text else None
+    wanted = id_named(request, "conversation")
     if wanted is None or not all_owners(request):
         return conversation_of(user_of(request), wanted).id
     if not Conversation.objects.filter(pk=wanted).exists():

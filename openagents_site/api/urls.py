@@ -19,10 +19,10 @@ from work.machines.urls import urlpatterns as machine_addresses
 urlpatterns = [
     path("me", Me.as_view()),
     path("tokens", Tokens.as_view()),
-    path("tokens/<uuid:token_id>", TokenDetail.as_view()),
+    path("tokens/<id:token_id>", TokenDetail.as_view()),
     path("conversations", Conversations.as_view()),
-    path("conversations/<uuid:conversation_id>", ConversationDetail.as_view()),
-    path("conversations/<uuid:conversation_id>/messages", Messages.as_view()),
+    path("conversations/<id:conversation_id>", ConversationDetail.as_view()),
+    path("conversations/<id:conversation_id>/messages", Messages.as_view()),
     *box_addresses,
     *run_addresses,
     *forge_addresses,

@@ -16,7 +16,7 @@ from conversations.services import add_user_message, ensure_conversation
 
 pytestmark = pytest.mark.django_db
 API = "/api/v1"
-FOR_EVERYBODY = {"pairings", "pairings/<uuid:pairing_id>"}
+FOR_EVERYBODY = {"pairings", "pairings/<id:pairing_id>"}
 """A computer that asks to be paired has no token yet."""
 
 
@@ -35,7 +35,7 @@ def addresses() -> list[str]:
     some = "00000000-0000-0000-0000-000000000000"
     return [
         f"{API}/"
-        + re.sub(r"<uuid:\w+>", some, re.sub(r"<str:\w+>", "none", re.sub(r"<int:\w+>", "1", address)))
+        + re.sub(r"<id:\w+>", some, re.sub(r"<str:\w+>", "none", re.sub(r"<int:\w+>", "1", address)))
         for address in named
     ]
 
@@ -79,9 +79,10 @@ def test_a_signed_in_session_needs_the_csrf_token_to_change_something(owner):
 
 @pytest.mark.parametrize("address", ["/nothing", "/boxes/", "/runs/not-a-uuid", "/boxes/a/b/c"])
 def test_what_is_not_there_is_a_404_of_the_same_shape(owner, api_of, address):
-    response = api_of(owner).get(f"{API}{address}")
-
-    assert (response.status_code, error_of(response)) == (404, "not_found")
+    for client in (api_of(owner), APIClient(enforce_csrf_checks=True)):
+        for method in (client.get, client.post, client.delete):
+            response = method(f"{API}{address}")
+            assert (response.status_code, error_of(response)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -155,9 +156,61 @@ def test_the_page_size_has_a_ceiling(owner, api_of):
         add_user_message(conversation, str(n))
     client = api_of(owner)
 
-    for size, shown in (("2", 2), ("100000", 3), ("0", 3), ("-1", 3), ("x", 3)):
+    for size, shown in (("2", 2), ("100000", 3), ("", 3)):
         page = client.get(f"{API}/conversations/{conversation.id}/messages?page_size={size}").json()
         assert len(page["results"]) == shown
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "1e3", "9" * 30])
+def test_a_page_size_that_is_none_is_refused(owner, api_of, size):
+    answer = api_of(owner).get(f"{API}/boxes?page_size={size}")
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
+    assert "page_size" in answer.json()["error"]["fields"]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-14:00", "soon"])
+@pytest.mark.parametrize("address", ["/boxes", "/runs", "/jobs", "/incidents", "/machines", "/usage"])
+def test_a_time_that_no_calendar_has_is_refused(owner, api_of, address, moment):
+    answer = api_of(owner).get(f"{API}{address}", {"created_after": moment})
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
+
+
+def test_a_time_of_a_far_zone_is_taken(owner, api_of):
+    answer = api_of(owner).get(f"{API}/boxes", {"created_after": "0110-11-11T09:19:55+21:18"})
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "field"),
+    [
+        ("/tokens", {"name": 1}, "name"),
+        ("/tokens", {"scopes": [1]}, "scopes"),
+        ("/tokens", {"expires_in_days": "7"}, "expires_in_days"),
+        ("/boxes", {"budgeted": "yes"}, "budgeted"),
+        ("/boxes", {"wait": True}, "wait"),
+        ("/boxes", {"conversation": 7}, "conversation"),
+        ("/fanouts", {"count": 1.5}, "count"),
+        ("/runs", {"box": "box-1", "command": ["ls"]}, "command"),
+        ("/jobs", {"goal": "x", "surface": 1}, "surface"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(owner, api_of, address, body, field):
+    answer = api_of(owner).post(f"{API}{address}", body)
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
+    assert list(answer.json()["error"]["fields"]) == [field]
+
+
+def test_an_id_is_taken_in_either_case_and_without_its_dashes(owner, api_of):
+    client, conversation = api_of(owner), ensure_conversation(owner)
+
+    for form in (str(conversation.id), str(conversation.id).upper(), conversation.id.hex):
+        assert client.get(f"{API}/conversations/{form}").json()["id"] == str(conversation.id)
+        assert client.get(f"{API}/fleet?conversation={form}").json()["conversation"] == str(conversation.id)
+        assert client.get(f"{API}/boxes?conversation={form}").status_code == 200
 
 
 def test_me_says_who_calls_and_under_which_limits(owner, api_of):

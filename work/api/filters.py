@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import django_filters
 
+from base.api.filters import MomentFilter
 from work.models import Incident, Job
 from work.states import IncidentStatus, IncidentSurface, JobKind, JobStatus, Severity
 
@@ -13,8 +14,8 @@ class JobFilter(django_filters.FilterSet):
     status = django_filters.ChoiceFilter(choices=JobStatus.choices)
     conversation = django_filters.UUIDFilter()
     machine = django_filters.UUIDFilter()
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Job
@@ -28,8 +29,8 @@ class IncidentFilter(django_filters.FilterSet):
     status = django_filters.ChoiceFilter(choices=IncidentStatus.choices)
     correlation_ref = django_filters.CharFilter()
     conversation = django_filters.UUIDFilter()
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Incident

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import django_filters
 
+from base.api.filters import MomentFilter
 from work.models import Machine
 from work.states import MachineStatus, MachineTier
 
@@ -12,8 +13,8 @@ class MachineFilter(django_filters.FilterSet):
     status = django_filters.ChoiceFilter(choices=MachineStatus.choices)
     tier = django_filters.ChoiceFilter(choices=MachineTier.choices)
     name = django_filters.CharFilter()
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Machine

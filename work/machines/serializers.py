@@ -9,6 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from base.api.serializers import StrictSerializer
 from base.clock import database_now
 from work.machines.presence import agents_of, is_online
 from work.models import Machine
@@ -65,7 +66,7 @@ class MachineSerializer(serializers.ModelSerializer[Machine]):
         return agents_of(machine)
 
 
-class ChangeMachineSerializer(serializers.Serializer[Any]):
+class ChangeMachineSerializer(StrictSerializer):
     name = serializers.CharField(required=False)
     tier = serializers.ChoiceField(
         choices=MachineTier.choices, required=False, help_text="Only one with less authority."
@@ -73,7 +74,7 @@ class ChangeMachineSerializer(serializers.Serializer[Any]):
     scoped_forge_credentials_enabled = serializers.BooleanField(required=False)
 
 
-class StartPairingSerializer(serializers.Serializer[Any]):
+class StartPairingSerializer(StrictSerializer):
     name = serializers.CharField(help_text="1 to 80 characters.")
     tier = serializers.ChoiceField(choices=MachineTier.choices)
     platform = serializers.CharField(required=False, help_text="At most 40 characters.")
@@ -83,7 +84,7 @@ class StartPairingSerializer(serializers.Serializer[Any]):
     )
 
 
-class ApprovePairingSerializer(serializers.Serializer[Any]):
+class ApprovePairingSerializer(StrictSerializer):
     code = serializers.CharField(help_text="As the computer shows it; case and separators do not count.")
 
 

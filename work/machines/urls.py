@@ -9,8 +9,8 @@ from work.machines import api
 urlpatterns = [
     path("pairings", api.Pairings.as_view()),
     path("pairings/approve", api.ApprovePairing.as_view()),
-    path("pairings/<uuid:pairing_id>", api.PairingDetail.as_view()),
+    path("pairings/<id:pairing_id>", api.PairingDetail.as_view()),
     path("machines", api.Machines.as_view()),
-    path("machines/<uuid:machine_id>", api.MachineDetail.as_view()),
-    path("machines/<uuid:machine_id>/probe", api.ProbeMachine.as_view()),
+    path("machines/<id:machine_id>", api.MachineDetail.as_view()),
+    path("machines/<id:machine_id>/probe", api.ProbeMachine.as_view()),
 ]

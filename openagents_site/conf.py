@@ -27,6 +27,12 @@ class Site:
         "Signs sessions and queued tasks. Required with DATABASE_URL; else generated once.",
         secret=True,
     )
+    secret_key_fallbacks: tuple[str, ...] = setting(
+        (),
+        "SECRET_KEY_FALLBACKS",
+        "Former values of SECRET_KEY, comma-separated: what they signed or sealed stays good while they are named here.",
+        secret=True,
+    )
     debug: bool = setting(False, "DEBUG", "Django's debug pages. Never on a machine that others reach.")
     trust_proxy_tls_header: bool = setting(
         False,

@@ -57,6 +57,7 @@ elif EMBEDDED:
     SECRET_KEY = state_root.private_secret("secret_key")
 else:
     raise ImproperlyConfigured("SECRET_KEY must be set when DATABASE_URL is set")
+SECRET_KEY_FALLBACKS = list(_site.secret_key_fallbacks)
 count_in(Path(_site.metrics_dir) if _site.metrics_dir else STATE_ROOT / "metrics", PROCESS_ROLE)
 
 ALLOWED_HOSTS = list(_site.allowed_hosts) or [
@@ -131,7 +132,9 @@ WSGI_APPLICATION = "openagents_site.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "openagents_site" / "templates"],  # what the site says wins over what an app brings
+        "DIRS": [
+            BASE_DIR / "openagents_site" / "templates"
+        ],  # what the site says wins over what an app brings
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

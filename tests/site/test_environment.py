@@ -70,3 +70,17 @@ def test_debug_is_off_and_only_our_host_is_answered():
     )
 
     assert result.stdout.strip() == "False ['boxes.example'] True True"
+
+
+def test_former_secret_keys_are_named_by_the_environment():
+    read = "from django.conf import settings; print(settings.SECRET_KEY_FALLBACKS)"
+    former = {
+        "SECRET_KEY_FALLBACKS": "before,long-before",
+        "DJANGO_SETTINGS_MODULE": "openagents_site.settings",
+    }
+
+    told = subprocess.run(
+        [sys.executable, "-c", read], cwd=ROOT, env=PRODUCTION | former, capture_output=True, text=True
+    )
+
+    assert told.stdout.strip() == "['before', 'long-before']", told.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sqlite3
 from typing import Any
 
 from connector.delegating import Delegations
@@ -15,6 +16,8 @@ from connector.server import Server
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 GOODBYE_SECONDS = 5.0
+_NOT_UNDERSTOOD = (KeyError, TypeError, ValueError, AttributeError)
+"""What reading an answer ends with that is not of this protocol."""
 
 
 class Channel:
@@ -40,6 +43,12 @@ class Channel:
             except Refused as error:
                 wait = LONGEST_PAUSE if error.code != "frame_gap" else FIRST_PAUSE
                 trouble("refused", code=error.code, again_in=f"{wait:.1f}s")
+            except (OSError, sqlite3.Error) as error:
+                wait = LONGEST_PAUSE
+                trouble("not_written", error=type(error).__name__, again_in=f"{wait:.1f}s")
+            except _NOT_UNDERSTOOD as error:
+                wait = LONGEST_PAUSE
+                trouble("not_understood", error=type(error).__name__, again_in=f"{wait:.1f}s")
             await asyncio.sleep(wait)
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -90,7 +99,7 @@ class Channel:
         with self.journal.change():
             self.journal.note("heard", seq)
             if kind == "offer":
-                self.delegations.take(body)
+                self._take_offer(seq, body)
             elif kind == "check":
                 self.journal.tell("answer", request=body.get("request"), answer=self.delegations.judge(body))
             elif kind == "probe":
@@ -99,6 +108,13 @@ class Channel:
             self.delegations.start(str(body.get("job")))
         elif kind == "cancel":
             self.delegations.cancel(str(body.get("job")), str(body.get("reason"))[:100])
+
+    def _take_offer(self, seq: int, body: Any) -> None:
+        """One that is none is passed over: it would come again and again, and nothing after it."""
+        try:
+            self.delegations.take(body)
+        except _NOT_UNDERSTOOD as error:
+            trouble("frame_not_understood", seq=seq, kind="offer", error=type(error).__name__)
 
     async def _tell(self) -> None:
         while True:

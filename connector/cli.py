@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
+import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from connector import VERSION, agents, logs
 from connector.channel import Channel
 from connector.delegating import Delegations
 from connector.errors import ConnectorError, NotLetIn, Refused, Unreachable
-from connector.journal import ENDED, Journal
+from connector.journal import ENDED, Journal, opened
 from connector.pairing import pair
 from connector.places import Pairing, Places, default_folder
 from connector.policy import TIERS
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConnectorError as error:
         print(f"connector: {error}", file=sys.stderr)
         return error.exit_code
+    except (OSError, sqlite3.Error) as error:
+        print(f"connector: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
@@ -41,6 +45,7 @@ def _pair(places: Places, options: argparse.Namespace) -> None:
         paired = places.load()
         if not options.again:
             raise SystemExit(f"connector: paired already as {paired.name}; `unpair` first, or use --again")
+    places.lock()  # not beneath a connector that runs: what it remembers goes with the older pairing
     asyncio.run(
         pair(
             places, server=options.server, roots=options.root, tier=options.tier, name=options.name,
@@ -58,7 +63,7 @@ def _run(places: Places, options: argparse.Namespace) -> None:
 
 async def run(places: Places, pairing: Pairing) -> None:
     """Keep the channel and run what comes, until SIGTERM or SIGINT. Raises NotLetIn and Superseded."""
-    journal = Journal(places.journal_file)
+    journal = opened(places.journal_file)
     server = Server(pairing.server, pairing.token)
     delegations = Delegations(pairing, places, journal)
     channel = Channel(server, journal, delegations)
@@ -89,11 +94,17 @@ def _status(places: Places, options: argparse.Namespace) -> None:
     print(f"agents     {', '.join(sorted(found)) or 'none'}")
     print(f"running    {'yes' if places.is_running() else 'no'}")
     if places.journal_file.exists():
-        journal = Journal(places.journal_file)
-        working = [found for found in journal.delegations() if found.phase != ENDED]
-        print(f"at work    {len(working)}")
-        print(f"to tell    {journal.waiting()}")
-        journal.close()
+        try:
+            _print_journal(Journal(places.journal_file))
+        except sqlite3.Error as error:
+            print(f"journal    cannot be read ({error}); `run` begins a new one if it is broken")
+
+
+def _print_journal(journal: Journal) -> None:
+    working = [found for found in journal.delegations() if found.phase != ENDED]
+    print(f"at work    {len(working)}")
+    print(f"to tell    {journal.waiting()}")
+    journal.close()
 
 
 def _unpair(places: Places, options: argparse.Namespace) -> None:

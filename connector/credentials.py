@@ -4,7 +4,7 @@ agent and nowhere else. The file is gone when the delegation has ended."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,3 +50,10 @@ class Credential:
 
     def forget(self) -> None:
         self.file.unlink(missing_ok=True)
+
+
+def forget_all_but(folder: Path, jobs: Collection[str]) -> None:
+    """Remove the credentials of all delegations but these, and what was left of writing one."""
+    for file in folder.glob("*"):
+        if file.name.removesuffix(".git") not in jobs:
+            file.unlink(missing_ok=True)

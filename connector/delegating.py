@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from connector import agents
-from connector.credentials import KEY, Credential
-from connector.journal import ENDED, Delegation, Journal
+from connector.credentials import KEY, Credential, forget_all_but
+from connector.journal import ENDED, Delegation, Journal, until_written
 from connector.logs import event, trouble
 from connector.places import Pairing, Places
 from connector.policy import narrower
@@ -18,6 +18,7 @@ from connector.roots import Roots
 from connector.running import Failed, Run, check
 
 AT_ONCE = 4
+LONGEST_MS = 3_600_000
 _NEEDED = ("agent_id", "prompt", "cwd")
 
 
@@ -31,11 +32,12 @@ class Delegations:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def resume(self) -> None:
-        """Go on with what a life before this one has left."""
-        for delegation in self.journal.delegations():
-            if delegation.phase != ENDED:
-                event("delegation_resumed", job=delegation.job, phase=delegation.phase)
-                self._start(delegation)
+        """Go on with what a life before this one has left, and remove the credentials of what it has ended."""
+        alive = [found for found in self.journal.delegations() if found.phase != ENDED]
+        forget_all_but(self.places.credentials, {found.job for found in alive})
+        for delegation in alive:
+            event("delegation_resumed", job=delegation.job, phase=delegation.phase)
+            self._start(delegation)
 
     async def stop(self) -> None:
         """End every agent and tell nothing: the next life goes on."""
@@ -52,7 +54,7 @@ class Delegations:
             return
         credential = Credential(self.places.credentials, job)
         kept = {**offer, KEY: credential.keep(offer.get(KEY))} if KEY in offer else dict(offer)
-        seconds = max(1, int(offer.get("timeout_ms") or 0)) / 1000
+        seconds = min(max(1, int(offer.get("timeout_ms") or 0)), LONGEST_MS) / 1000
         self.journal.take(job, attempt, kept, time.time() + seconds)
         event("delegation_taken", job=job, attempt=attempt, agent=offer.get("agent_id"))
 
@@ -70,10 +72,13 @@ class Delegations:
         event("delegation_cancelled", job=job, reason=reason)
         run, task = self._runs.get(job), self._tasks.get(job)
         if run is not None and task is not None and not task.done():
+            if run.reason:
+                return  # it is being ended already: not to be disturbed in it
             run.reason = f"cancelled by its owner ({reason})"
             task.cancel()
         else:
             self.journal.ended(delegation, status="cancelled", detail="cancelled before it began")
+            Credential(self.places.credentials, job).forget()
 
     def judge(self, question: dict[str, Any]) -> dict[str, Any]:
         """Whether a delegation would be taken."""
@@ -124,18 +129,20 @@ class Delegations:
                 await run.run()
         except asyncio.CancelledError:
             if run.reason:  # before there was room for it
-                self.journal.ended(run.delegation, status="cancelled", detail=run.reason)
-                run.credential.forget()
+                await _end(run, status="cancelled", detail=run.reason)
             raise
         except Exception as error:
             trouble("delegation_failed", job=job, error=type(error).__name__)
             await end_all(job)
-            self.journal.ended(
-                run.delegation, status="failed", code="connector_failed", detail=type(error).__name__
-            )
-            run.credential.forget()
+            await _end(run, status="failed", code="connector_failed", detail=type(error).__name__)
 
     def _forget(self, job: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(job) is task:
             del self._tasks[job]
             self._runs.pop(job, None)
+
+
+async def _end(run: Run, **result: Any) -> None:
+    """Note and tell the end of one that told none itself; its credential is gone then."""
+    await until_written(lambda: run.journal.ended(run.delegation, **result))
+    run.credential.forget()

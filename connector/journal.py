@@ -3,16 +3,20 @@ change committed to the disk before anything follows from it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from connector.logs import trouble
+
 ACCEPTED, OPENED, PROMPTED, ENDED = "accepted", "opened", "prompted", "ended"
+WRITE_PAUSE = 5.0
 FRAME_BYTES = 60_000
 """Of the 65,536 that the server takes."""
 SHORT_CHARACTERS = 200
@@ -57,10 +61,18 @@ class Journal:
         self._link = sqlite3.connect(file, isolation_level=None)
         self.on_tell: Callable[[], object] = lambda: None
         """Called when there is something new to tell."""
-        self._link.executescript(f"pragma journal_mode = wal; pragma synchronous = full; {_TABLES}")
+        try:
+            self._link.executescript(f"pragma journal_mode = wal; pragma synchronous = full; {_TABLES}")
+        except BaseException:
+            self._link.close()
+            raise
 
     def close(self) -> None:
         self._link.close()
+
+    def is_whole(self) -> bool:
+        """Whether everything in it can be read. Raises sqlite3.DatabaseError where that cannot even be asked."""
+        return bool(self._link.execute("pragma quick_check(1)").fetchone() == ("ok",))
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -72,7 +84,8 @@ class Journal:
         try:
             yield
         except BaseException:
-            self._link.execute("rollback")
+            with suppress(sqlite3.Error):  # a full disk has ended it already
+                self._link.execute("rollback")
             raise
         self._link.execute("commit")
 
@@ -203,6 +216,36 @@ class Journal:
     def dropped(self, told: Told) -> None:
         """A frame that the server will never take is forgotten: its place is held by one that says nothing."""
         self._link.execute("update outbox set kind = 'nothing', body = '{}' where seq = ?", [told.seq])
+
+
+def opened(file: Path) -> Journal:
+    """The journal in this file. One that is broken is put aside and begun anew: the server offers again what it knew of."""
+    try:
+        journal = Journal(file)
+        if journal.is_whole():
+            return journal
+        journal.close()
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        pass
+    aside = file.with_name(f"{file.name}.broken")
+    file.replace(aside)
+    for end in ("-wal", "-shm"):
+        file.with_name(file.name + end).unlink(missing_ok=True)
+    trouble("journal_broken", kept=aside)
+    return Journal(file)
+
+
+async def until_written(write: Callable[[], object]) -> None:
+    """Write something that must not be lost, again and again while there is no room for it."""
+    while True:
+        try:
+            write()
+            return
+        except (OSError, sqlite3.Error) as error:
+            trouble("not_written", error=type(error).__name__, again_in=f"{WRITE_PAUSE:g}s")
+        await asyncio.sleep(WRITE_PAUSE)
 
 
 def bounded(body: dict[str, Any]) -> dict[str, Any]:

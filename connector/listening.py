@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ SHOWN_BYTES = 8_000
 """What a server keeps of the words of a delegation that still runs."""
 PROSE_CHARACTERS = 16_000
 PERMISSIONS_TOLD = 200
+REFUSALS_TOLD = 1_000
+"""An agent that asks for ever must not fill the disk with what is to be told."""
 
 
 class Listener:
@@ -86,11 +90,11 @@ class Listener:
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: Any
     ) -> ReadTextFileResponse:
         file = self._checked(path, "read")
-        if not file.is_file():
-            raise RequestError.resource_not_found(path)
-        if file.stat().st_size > LONGEST_FILE_BYTES:
+        with _as_request_errors(path), os.fdopen(self.roots.open_file(file, os.O_RDONLY), "rb") as opened:
+            data = opened.read(LONGEST_FILE_BYTES + 1)
+        if len(data) > LONGEST_FILE_BYTES:
             raise RequestError.invalid_params({"reason": "the file is too large"})
-        text = file.read_text(errors="replace")
+        text = data.decode(errors="replace")
         if line is not None or limit is not None:
             first = max(0, (line or 1) - 1)
             lines = text.splitlines(keepends=True)
@@ -101,8 +105,12 @@ class Listener:
         self, session_id: str, path: str, content: str, **kwargs: Any
     ) -> WriteTextFileResponse:
         file = self._checked(path, "edit")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with (
+            _as_request_errors(path),
+            os.fdopen(self.roots.open_file(file, flags, make_folders=True), "wb") as opened,
+        ):
+            opened.write(content.encode(errors="replace"))
         return WriteTextFileResponse()
 
     def flush(self) -> None:
@@ -142,7 +150,7 @@ class Listener:
     def _checked(self, path: str, kind: str) -> Path:
         """The file that a path leads to, if the policy allows it. What is opened is what was judged."""
         file = real(path)
-        verdict = judge(self.tier, kind, [path], self.roots)
+        verdict = judge(self.tier, kind, [path if file is None else str(file)], self.roots)
         if kind in EDITS or not verdict.allowed:
             self._tell_permission(f"{kind} a file", kind, verdict)
         if file is None or not verdict.allowed:
@@ -151,7 +159,7 @@ class Listener:
 
     def _tell_permission(self, title: str, kind: str | None, verdict: Verdict) -> None:
         self._permissions += 1
-        if self._permissions > PERMISSIONS_TOLD and verdict.allowed:
+        if self._permissions > (PERMISSIONS_TOLD if verdict.allowed else REFUSALS_TOLD):
             return
         self._tell(
             "permission",
@@ -160,6 +168,17 @@ class Listener:
             decision="allowed" if verdict.allowed else "refused",
             reason=verdict.reason,
         )
+
+
+@contextmanager
+def _as_request_errors(path: str) -> Iterator[None]:
+    """What the file system says, in the words of the protocol."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise RequestError.resource_not_found(path) from None
+    except OSError as error:
+        raise RequestError.invalid_params({"reason": error.strerror or "it cannot be opened"}) from None
 
 
 def _answer(verdict: Verdict, options: list[PermissionOption]) -> RequestPermissionResponse:

@@ -63,7 +63,7 @@ class Places:
 
     def forget(self) -> None:
         """Remove what came of the pairing, and everything that was to be told."""
-        journal = [self.journal_file.with_name(self.journal_file.name + end) for end in ("", "-wal", "-shm")]
+        journal = self.folder.glob(f"{self.journal_file.name}*")
         for file in [self.pairing_file, *journal, *self.credentials.glob("*")]:
             file.unlink(missing_ok=True)
 

@@ -5,10 +5,12 @@ The connector answers what an agent asks permission for; an agent that does not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from connector.roots import Roots
 
@@ -16,7 +18,11 @@ PROBE, CURATED, SHELL = "probe", "curated", "shell"
 TIERS = (PROBE, CURATED, SHELL)
 EDITS = frozenset({"edit", "delete", "move"})
 READS = frozenset({"read", "search"})
-_PATH_KEYS = frozenset({"path", "file_path", "filepath", "abs_path", "notebook_path", "old_path", "new_path", "destination", "source"})  # fmt: skip
+_NAMES_FILES = re.compile(
+    r"(path|file|filename|dir|directory|folder|cwd|ur[il]|root|destination|source|target)s?$"
+)
+"""How the arguments end, written small and without anything between, by which agents name files."""
+_NO_LETTER = re.compile(r"[^a-z]")
 
 
 @dataclass(frozen=True)
@@ -56,16 +62,30 @@ def paths_of(tool_call: Any, cwd: str) -> list[str]:
     found = [location.path for location in tool_call.locations or []]
     found += [part.path for part in tool_call.content or [] if getattr(part, "type", "") == "diff"]
     found += list(_named_in(tool_call.raw_input))
-    return list(dict.fromkeys(str(Path(cwd, Path(path).expanduser())) for path in found))
+    return list(dict.fromkeys(str(Path(cwd, _expanded(path))) for path in found))
+
+
+def _expanded(path: str) -> Path:
+    """A name as the file system takes it: agents write addresses of files and `~` too."""
+    if path.startswith("file://"):
+        path = unquote(urlsplit(path).path)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # nobody's home
+        return Path(path)
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _named_in(raw: Any, depth: int = 0) -> Iterator[str]:
     """The values among an agent's own arguments that name files."""
     if isinstance(raw, dict) and depth < 4:
         for key, value in raw.items():
-            if isinstance(value, str) and str(key).lower() in _PATH_KEYS:
-                yield value
-            else:
+            if _NAMES_FILES.search(_NO_LETTER.sub("", str(key).lower())):
+                yield from (one for one in _several(value) if isinstance(one, str))
+            if not isinstance(value, str):
                 yield from _named_in(value, depth + 1)
         # Changes are sometimes keyed by the file's name.
         changes = raw.get("changes")

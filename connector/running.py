@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sqlite3
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from dataclasses import dataclass, field
@@ -16,12 +17,12 @@ from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementatio
 
 from connector import VERSION, agents, processes
 from connector.credentials import KEY, Credential
-from connector.journal import ACCEPTED, PROMPTED, Delegation, Journal
+from connector.journal import ACCEPTED, PROMPTED, Delegation, Journal, until_written
 from connector.listening import Listener
 from connector.logs import event
 from connector.places import Pairing, Places
 from connector.policy import PROBE, narrower
-from connector.roots import Roots
+from connector.roots import Roots, real
 
 OPEN_SECONDS = 120.0
 """An agent may take this long to start and to open a session."""
@@ -54,6 +55,8 @@ class Run:
     reason: str = ""
     """Why it is to stop, if it is."""
     listener: Listener = field(init=False)
+    cwd: Path = field(init=False)
+    """Where the folder of the delegation really is, once that was judged."""
 
     def __post_init__(self) -> None:
         authority = self.delegation.offer.get("authority") or {}
@@ -80,16 +83,19 @@ class Run:
             if not self.reason:
                 raise
             result = {"status": "cancelled", "detail": self.reason}
-        self.listener.flush()
-        self.journal.ended(self.delegation, **result, **self._told())
-        self.credential.forget()
+        await until_written(lambda: self._end(result))
         event(
             "delegation_ended", job=self.delegation.job, status=result["status"], code=result.get("code", "-"),
             seconds=round(time.monotonic() - started, 1), tool_calls=self.listener.tool_calls,
         )  # fmt: skip
 
+    def _end(self, result: dict[str, Any]) -> None:
+        self.listener.flush()
+        self.journal.ended(self.delegation, **result, **self._told())
+        self.credential.forget()
+
     async def _result(self) -> dict[str, Any]:
-        check(
+        self.cwd = check(
             self.pairing,
             self.tier,
             self.roots,
@@ -130,7 +136,7 @@ class Run:
         )
         try:
             return await asyncio.create_subprocess_exec(
-                *agent.command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=offer["cwd"], env=surroundings,
+                *agent.command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=self.cwd, env=surroundings,
                 limit=BUFFER_BYTES, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -177,7 +183,7 @@ class Run:
         prompt = str(self.delegation.offer["prompt"])
         if self.delegation.session_id and await self._load(link, hello.agent_capabilities):
             return self.delegation.session_id, GOES_ON + prompt
-        made = await link.new_session(cwd=self.delegation.offer["cwd"], mcp_servers=[])
+        made = await link.new_session(cwd=str(self.cwd), mcp_servers=[])
         self.journal.opened(self.delegation, made.session_id, _names(made))
         return made.session_id, prompt
 
@@ -185,7 +191,7 @@ class Run:
         """Take the earlier session up again. False if nothing was asked in it, so that another will do as well."""
         was_prompted = self.delegation.phase in {PROMPTED, ACCEPTED}
         known = {
-            "cwd": self.delegation.offer["cwd"],
+            "cwd": str(self.cwd),
             "session_id": self.delegation.session_id,
             "mcp_servers": [],
         }
@@ -222,7 +228,8 @@ class Run:
     async def _tell_regularly(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
-            self.listener.flush()
+            with contextlib.suppress(OSError, sqlite3.Error):  # told at the end, when there may be room again
+                self.listener.flush()
 
     def _tell(self, kind: str, **body: Any) -> None:
         self.journal.tell(kind, job=self.delegation.job, attempt=self.delegation.attempt, **body)
@@ -236,14 +243,17 @@ class Run:
         return told | ({"mode": self.listener.mode} if self.listener.mode else {})
 
 
-def check(pairing: Pairing, tier: str, roots: Roots, agent_id: str, cwd: str) -> None:
-    """Whether a delegation to this agent in this folder may be run here at all. Raises Failed."""
+def check(pairing: Pairing, tier: str, roots: Roots, agent_id: str, cwd: str) -> Path:
+    """Whether a delegation to this agent in this folder may be run here at all; returns where the folder really is. Raises
+    Failed."""
     if tier == PROBE:
         raise Failed("refused", "agent_not_available", "the tier probe runs nothing")
     if agent_id not in agents.installed(pairing.agents):
         raise Failed("unavailable", "agent_not_available", "there is no such agent")
-    if not roots.holds(cwd) or not Path(cwd).is_dir():
+    folder = real(cwd)
+    if folder is None or not roots.holds(str(folder)) or not folder.is_dir():
         raise Failed("refused", "cwd_not_allowed", "the folder is not inside a declared one")
+    return folder
 
 
 async def _exit_code(process: Process) -> str:

@@ -15,6 +15,8 @@ from connector.journal import Told
 
 PROTOCOL = 1
 POLL_SECONDS = 25
+LONGEST_PAUSE_SECONDS = 300.0
+"""A server that says when it wants to be asked again is not obeyed for longer: it may be well before that."""
 _NOT_LET_IN = {
     "machine_revoked": "this computer was revoked by its owner: pair it again",
     "machine_expired": "the key of this computer has expired: pair it again",
@@ -26,6 +28,10 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 def checked_address(server: str) -> str:
     """The server's address without a final slash. Raises ConnectorError for one that would send the key in the clear."""
     parts = urlsplit(server)
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ConnectorError(f"the server's address is none: {error}") from None
     if (
         parts.scheme not in {"http", "https"}
         or not parts.hostname
@@ -137,4 +143,4 @@ def _refusal(body: dict[str, Any] | None) -> tuple[str, str]:
 
 def _retry_after(answer: httpx.Response) -> float | None:
     text = answer.headers.get("Retry-After", "")
-    return float(text) if text.isdigit() else None
+    return min(float(text), LONGEST_PAUSE_SECONDS) if text.isdecimal() and len(text) < 10 else None

@@ -27,6 +27,12 @@ class ForgeSettings:
     push_seconds: int = setting(
         3600, "FORGE_PUSH_SECONDS", "Longest time of one push or fetch.", minimum=10, maximum=86_400
     )
+    push_memory_bytes: int = setting(
+        2048 * MIB,
+        "FORGE_PUSH_MEMORY_BYTES",
+        "Memory that each process of Git may take for a push. Linux only.",
+        minimum=256 * MIB,
+    )
     pack_threads: int = setting(
         2, "FORGE_PACK_THREADS", "Threads that Git packs with, for each fetch.", minimum=1, maximum=64
     )

@@ -1,7 +1,7 @@
 """The credential of an attempt: what it looks like, making a new secret, and knowing one again.
 
 `oa_assignment_<assignment id>.<43 characters>`. It opens Git over HTTP on one repository and lets it push one branch, as long
-as its attempt lives. The plaintext is in no row: whoever hands it over makes a new one just then, and the one before is dead.
+as its attempt lives and who asked for it may write there. The plaintext is in no row: whoever hands it over makes a new one just then, and the one before is dead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from base.clock import database_now
 from forge import limits
 from forge.errors import InvalidCredential
 from forge.models import Assignment, AssignmentCredential
+from forge.selectors import may_still_write
 from forge.states import LIVE
 
 PREFIX = "oa_assignment_"
@@ -60,7 +61,7 @@ def digest_of(plaintext: str) -> bytes:
 
 
 def authenticate(plaintext: str) -> AssignmentPrincipal:
-    """The principal of this credential, while its attempt lives. Raises InvalidCredential, the same for every failure."""
+    """The principal of this credential, while its attempt lives and its asker may write. Raises InvalidCredential, the same for every failure."""
     assignment_id = _assignment_id(plaintext)
     rows = AssignmentCredential.objects.select_related("assignment")
     credential = None if assignment_id is None else rows.filter(assignment_id=assignment_id).first()
@@ -128,4 +129,5 @@ def _is_usable(credential: AssignmentCredential) -> bool:
         and credential.expires_at > now
         and credential.assignment.state in LIVE
         and credential.assignment.deadline_at > now
+        and may_still_write(credential.assignment.requesting_principal.get("id"), credential.repository_id)
     )

@@ -30,7 +30,7 @@ def is_branch_name(name: object) -> bool:
     """Whether Git takes it as the name of a branch, and no command line can take it for something else."""
     if not isinstance(name, str) or not name or _NOT_IN_A_BRANCH.search(name):
         return False
-    if name.startswith(("-", ".", "/")) or name.endswith((".", "/", ".lock")) or name == "@":
+    if name.startswith(("-", ".", "/")) or name.endswith((".", "/", ".lock")) or name in {"@", "HEAD"}:
         return False
     parts = name.split("/")
     if any(part.startswith(".") or part.endswith(".lock") for part in parts):

@@ -77,6 +77,19 @@ def forget_intent(repository: Repository) -> None:
     PushIntent.objects.filter(repository=repository).delete()
 
 
+def undo(repository_id: UUID, about: receipts.Changes) -> bool:
+    """Put back the refs of a push that was noted as `about` and could not be recorded. False if it stands: it was recorded
+    after all, by a commit whose answer was lost or by whoever came next. Raises GitFailed."""
+    with transaction.atomic():
+        repository = lock(repository_id)
+        intent = PushIntent.objects.filter(repository=repository).first()
+        if intent is None or intent.updates != about:
+            return False
+        git.restore_refs(git.path_of(repository.storage_key), _moved(repository, intent))
+        intent.delete()
+    return True
+
+
 def settle_left_behind(repository_id: UUID) -> Push | None:
     """Write the receipt of a push whose process died while its refs moved; None if there was none, or nothing moved."""
     with transaction.atomic():
@@ -84,12 +97,7 @@ def settle_left_behind(repository_id: UUID) -> Push | None:
         intent = PushIntent.objects.filter(repository=repository).first()
         if intent is None:
             return None
-        now, actual = database_now(), git.refs(git.path_of(repository.storage_key), list(intent.updates))
-        moved = {
-            ref: change
-            for ref, change in intent.updates.items()
-            if change["old"] != change["new"] and actual.get(ref) == change["new"]
-        }
+        now, moved = database_now(), _moved(repository, intent)
         push = _recovered(repository, intent, moved, now) if moved else None
         intent.delete()
     log.warning("push_recovered", repository=str(repository_id), moved=sorted(moved))
@@ -97,15 +105,35 @@ def settle_left_behind(repository_id: UUID) -> Push | None:
 
 
 def settle_all_left_behind() -> int:
-    """The same for every repository where such a push is older than the longest that one can take; returns how many."""
+    """The same for every repository where such a push is older than the longest that one can take; returns how many.
+
+    One that cannot be settled costs only itself.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "select repository_id from forge_push_intents where started_at < clock_timestamp() - interval '2 minutes'"
         )
         left = [row[0] for row in cursor.fetchall()]
-    for repository_id in left:
+    return sum(_settled(repository_id) for repository_id in left)
+
+
+def _settled(repository_id: UUID) -> bool:
+    try:
         settle_left_behind(repository_id)
-    return len(left)
+    except Exception:
+        log.exception("push_not_recovered", repository=str(repository_id))
+        return False
+    return True
+
+
+def _moved(repository: Repository, intent: PushIntent) -> receipts.Changes:
+    """What of a noted push has become of the refs as they are now."""
+    actual = git.refs(git.path_of(repository.storage_key), list(intent.updates))
+    return {
+        ref: change
+        for ref, change in intent.updates.items()
+        if change["old"] != change["new"] and actual.get(ref) == change["new"]
+    }
 
 
 def _recovered(repository: Repository, intent: PushIntent, moved: receipts.Changes, now: datetime) -> Push:

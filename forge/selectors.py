@@ -48,6 +48,16 @@ def role_of(user: User, repository: Repository) -> Role | None:
     return None if role is None else Role(role)
 
 
+def may_still_write(user_id: object, repository_id: UUID) -> bool:
+    """Whether the active user with this id, as a principal names it, may write to the repository. One query."""
+    try:
+        wanted = UUID(str(user_id))
+    except ValueError:
+        return False
+    rows = Membership.objects.filter(repository=repository_id, user=wanted, user__is_active=True)
+    return rows.filter(role__in=WRITERS).exists()
+
+
 def may_write(user: User, repository: Repository) -> bool:
     return role_of(user, repository) in WRITERS
 

@@ -180,7 +180,8 @@ class Assignments(OwnedList):
 
 def _check_scope(request: Request, wanted: dict[str, Any]) -> None:
     """What is put to work must be the token's to use."""
-    on_computer = wanted.get("target_kind") == TargetKind.COMPUTER or "machine" in wanted
+    kind = wanted.get("target_kind", TargetKind.COMPUTER if "machine" in wanted else TargetKind.BOX)
+    on_computer = kind == TargetKind.COMPUTER
     needed = Scope.COMPUTER_CONTROL if on_computer else Scope.BOX_CONTROL
     if needed not in scopes_of(token_of(request)):
         raise InsufficientScope(detail=f"this call needs a token with the scope {needed.value} as well")

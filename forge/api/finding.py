@@ -59,6 +59,8 @@ def find_issue(repository: Repository, number: int) -> Issue:
 
 def find_user(slug: str) -> User:
     """A user by slug. Raises MemberNotFound."""
+    if "\0" in slug:
+        raise MemberNotFound
     found: User | None = User.objects.filter(slug__iexact=slug, deleted_at=None).first()
     if found is None:
         raise MemberNotFound

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +37,7 @@ from forge.selectors import ready_repository, role_of
 from forge.states import WRITERS, TargetKind, Visibility
 from runs.services.admission import check_command
 from work import limits as work_limits
+from work.delegations import check_known
 from work.errors import MachineNotFound, MachineRevoked
 from work.machines.errors import MachineOffline
 from work.machines.presence import is_online
@@ -44,6 +45,17 @@ from work.models import Machine
 from work.states import MachineStatus
 
 DEFAULT_COMMAND = "true"
+_LONGEST = {
+    "agent_id": work_limits.AGENT_ID_BYTES,
+    "cwd": work_limits.CWD_BYTES,
+    "prompt": work_limits.PROMPT_BYTES,
+}
+_NOT_FOR = {
+    TargetKind.BOX: (("machine", "machine_id"), ("agent_id", "agent_id"), ("cwd", "cwd")),
+    TargetKind.COMPUTER: (("box", "box_id"), ("command", "command")),
+}
+"""What says how the other kind of target is to work: as the caller calls it, and the keyword."""
+
 LARGEST_NUMBER = 2**31 - 1
 
 
@@ -94,8 +106,13 @@ def check(asked: Mapping[str, Any]) -> Checked:
         branch=branch,
         principal=principal,
         wanted_deadline=_deadline(asked["deadline_at"]),
-        **_what_to_do(kind, asked),
+        **_what_to_do(kind, machine, asked),
     )
+
+
+def owned_conversation(asked: Mapping[str, Any]) -> Conversation:
+    """The conversation that the attempt is to be of. Raises ConversationNotFound."""
+    return _owner(asked["requesting_user"], asked["conversation_id"])[1]
 
 
 def _target_kind(kind: Any, machine_id: Any) -> TargetKind:
@@ -196,22 +213,29 @@ def _deadline(wanted: Any) -> datetime | None:
     return moment
 
 
-def _what_to_do(kind: TargetKind, asked: Mapping[str, Any]) -> dict[str, str | None]:
-    if kind == TargetKind.BOX:
+def _what_to_do(kind: TargetKind, machine: Machine | None, asked: Mapping[str, Any]) -> dict[str, str | None]:
+    beside_it = {shown: f"is not for a {kind}" for shown, name in _NOT_FOR[kind] if asked[name] is not None}
+    wrong = beside_it | _too_long(
+        asked, ["prompt"] if kind == TargetKind.BOX else ["agent_id", "cwd", "prompt"]
+    )
+    if wrong:
+        raise FieldsInvalid(wrong)
+    if machine is None:
         command = DEFAULT_COMMAND if asked["command"] is None else asked["command"]
         check_command(command)
         objective.check_length(command)
         return {"command": command, "prompt": asked["prompt"], "agent_id": None, "cwd": None}
-    wrong = {
-        name: f"1 to {most:,} bytes"
-        for name, most in (("agent_id", work_limits.AGENT_ID_BYTES), ("cwd", work_limits.CWD_BYTES))
-        if not _fits(asked[name], most)
-    }
-    if asked["prompt"] is not None and not _fits(asked["prompt"], work_limits.PROMPT_BYTES):
-        wrong["prompt"] = f"1 to {work_limits.PROMPT_BYTES:,} bytes"
-    if wrong:
-        raise FieldsInvalid(wrong)
+    check_known(machine, asked["agent_id"], asked["prompt"] or "", asked["cwd"])
     return {"command": None, "prompt": asked["prompt"], "agent_id": asked["agent_id"], "cwd": asked["cwd"]}
+
+
+def _too_long(asked: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """What is missing or too long, by field; only a prompt may be missing."""
+    return {
+        name: f"1 to {_LONGEST[name]:,} bytes"
+        for name in names
+        if not (name == "prompt" and asked[name] is None) and not _fits(asked[name], _LONGEST[name])
+    }
 
 
 def _fits(text: Any, most: int) -> bool:

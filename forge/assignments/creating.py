@@ -16,7 +16,7 @@ from conversations.models import Conversation
 from conversations.services import ConversationNotFound
 from forge import credentials
 from forge.assignments import starting, watching
-from forge.assignments.checking import Checked, check
+from forge.assignments.checking import Checked, check, owned_conversation
 from forge.credentials import NewSecret
 from forge.errors import AssignmentError, BoxBusy, IssueClaimed, MachineBusy
 from forge.models import Assignment, AssignmentCredential
@@ -63,12 +63,13 @@ def create(
 
     Raises, in this order: InvalidTarget, ConversationNotFound, BoxNotOwned, BoxStopped, MachineNotFound, MachineRevoked,
     MachineOffline, RepositoryNotFound, IssueNotFound, InvalidBranch, ProtectedBranch, InvalidPrincipal,
-    RepositoryNotWritable, what is wrong with the rest, IssueClaimed, BoxBusy, MachineBusy. Then nothing is written. If it
+    RepositoryNotWritable, what is wrong with the rest (as a command for a computer), IssueClaimed, BoxBusy, MachineBusy. Then nothing is written. If it
     cannot be started it has failed with that code, which is raised; AssignmentFinished if it ended before that.
     """
-    checked = check(locals())
-    if idempotency_key and (known := _made_before(checked.conversation, idempotency_key)):
-        return known, None
+    asked = dict(locals())
+    if idempotency_key and (known := _made_before(owned_conversation(asked), idempotency_key)):
+        return known, None  # whatever has changed since: it was made
+    checked = check(asked)
     assignment, secret = _claim(checked, idempotency_key)
     if secret is None:
         return assignment, None

@@ -78,7 +78,6 @@ def _script(assignment: Assignment, objective: str, command: str) -> str:
         exports=exports,
         objective=objective or "''",
         url=shlex.quote(clone_url(assignment.repository)),
-        branch=shlex.quote(assignment.branch),
         name=shlex.quote(f"attempt at #{assignment.issue.number}"),
         email=shlex.quote(f"assignment-{assignment.pk}@{host}"),
         command=_carried_out(command),
@@ -117,8 +116,10 @@ export OPENAGENTS_OBJECTIVE={objective}
 command -v git >/dev/null || openagents_failed 'git is not installed on this box'
 cd "$OPENAGENTS_RUN_DIRECTORY" && git clone --quiet -- {url} repository && cd repository \\
   || openagents_failed 'the repository could not be cloned'
-git checkout --quiet {branch} -- 2>/dev/null || git checkout --quiet -b {branch} \\
-  || openagents_failed 'the branch could not be checked out'
+if git show-ref --verify --quiet "refs/remotes/origin/$OPENAGENTS_BRANCH"
+then git checkout --quiet -B "$OPENAGENTS_BRANCH" "refs/remotes/origin/$OPENAGENTS_BRANCH"
+else git checkout --quiet -b "$OPENAGENTS_BRANCH"
+fi || openagents_failed 'the branch could not be checked out'
 git config user.name {name} && git config user.email {email} && git config push.default current \\
   || openagents_failed 'an identity could not be set'
 {command}

@@ -18,10 +18,12 @@ from forge.models import Assignment
 from forge.states import TERMINAL, AssignmentState, TargetKind
 from runs import services as runs
 from runs.models import Run
+from work import delegations
 from work import services as jobs
+from work.errors import MachineRevoked
 from work.limits import AGENT_ID_BYTES, GOAL_BYTES, LONGEST_DELEGATION_MS, PROMPT_BYTES, REPORT_BYTES
 from work.models import Job, Machine
-from work.states import JobKind
+from work.states import JobKind, MachineStatus
 
 log = structlog.get_logger(__name__)
 
@@ -107,7 +109,11 @@ def _start_on_box(assignment: Assignment) -> Assignment:
 
 
 def _start_on_computer(assignment: Assignment) -> Assignment:
-    """The job and the mark in one transaction: there is no attempt at work without its job, and never a second job."""
+    """The job and the mark in one transaction: there is no attempt at work without its job, and never a second job.
+
+    The machine is asked before: what only it can see, as a folder that a link leads out of, is refused without a job.
+    """
+    _ask_its_machine(assignment)
     with transaction.atomic():
         # The machine first, as whoever revokes it does: two who wait for each other would both lose.
         Machine.objects.select_for_update(no_key=True).filter(assignments=assignment.pk).first()
@@ -119,6 +125,16 @@ def _start_on_computer(assignment: Assignment) -> Assignment:
         job = jobs.start_job(**_job(row))
         _, current = start_running(row, job_id=job.pk)
     return current
+
+
+def _ask_its_machine(assignment: Assignment) -> None:
+    current = Assignment.objects.select_related("machine__channel").get(pk=assignment.pk)
+    if current.is_terminal or current.work_job_id is not None:
+        return  # what there is to do is decided under the lock
+    assert current.machine is not None, "a check: an attempt on a computer has one"
+    if current.machine.status != MachineStatus.ACTIVE:
+        raise MachineRevoked
+    delegations.ask_machine(current.machine, current.agent_id or "", current.cwd or "")
 
 
 def _job(assignment: Assignment) -> dict[str, Any]:

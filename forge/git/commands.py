@@ -10,10 +10,11 @@ from pathlib import Path
 from forge.git.environment import environment
 
 SECONDS = 60
+MOST_BYTES = 4 * 1024 * 1024
 
 
 class GitFailed(Exception):
-    """`git` ended with another status than 0, or took too long. The text is for logs."""
+    """`git` ended with another status than 0, took too long, or could not be run. The text is for logs."""
 
 
 def run(folder: Path, *arguments: str, input_text: str | None = None, seconds: float = SECONDS) -> str:
@@ -30,6 +31,8 @@ def run(folder: Path, *arguments: str, input_text: str | None = None, seconds: f
         )
     except subprocess.TimeoutExpired as error:
         raise GitFailed(f"git {arguments[0]} took longer than {seconds:g} s") from error
+    except OSError as error:  # as where the folder is not there
+        raise GitFailed(f"git {arguments[0]}: {error.strerror}") from error
     if done.returncode != 0:
         raise GitFailed(f"git {arguments[0]}: {done.stderr.decode(errors='replace')[:500]}")
     return done.stdout.decode(errors="surrogateescape")
@@ -39,7 +42,8 @@ def refs(folder: Path, names: Sequence[str] | None = None) -> dict[str, str]:
     """Ref -> object id; of all refs, or of those in `names` that exist. Raises GitFailed."""
     wanted = None if names is None else set(names)
     listed = run(folder, "for-each-ref", "--format=%(objectname) %(refname)")
-    pairs = (line.split(" ", 1) for line in listed.splitlines())
+    # Not by splitlines: a ref's name may hold what Unicode calls the end of a line, but no line feed.
+    pairs = (line.split(" ", 1) for line in listed.split("\n") if line)
     found = {name: value for value, name in pairs}
     return found if wanted is None else {name: value for name, value in found.items() if name in wanted}
 
@@ -59,13 +63,32 @@ def restore_refs(folder: Path, changes: Mapping[str, Mapping[str, str | None]]) 
 
 
 def commits_between(folder: Path, old: str | None, new: str, limit: int) -> list[tuple[str, str]]:
-    """(id, message) of the commits of `new` that `old` does not have, newest first, at most `limit`. Raises GitFailed."""
+    """(id, message) of the commits of `new` that `old` does not have, newest first, at most `limit`, and no more than 4 MiB of
+    them: a message has no bound. Raises GitFailed."""
     span = [new] if old is None else [new, f"^{old}"]
-    text = run(
+    text = _beginning(
         folder, "log", f"--max-count={limit}", "--format=%H%x00%B%x00", "--end-of-options", *span, "--"
     )
-    parts = [part.strip("\n") for part in text.split("\0")]
+    parts = [part.strip("\n") for part in text.split("\0")[:-1]]  # the last is empty, or cut
     return list(zip(parts[0::2], parts[1::2], strict=False))
+
+
+def _beginning(folder: Path, *arguments: str) -> str:
+    """The first 4 MiB of what `git` prints. Raises GitFailed."""
+    given = environment(GIT_DIR=os.fspath(folder))
+    try:
+        with subprocess.Popen(
+            ["git", *arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            said: bytes = process.stdout.read(MOST_BYTES)
+            process.stdout.close()  # one that has more to say ends of it
+    except OSError as error:
+        raise GitFailed(f"git {arguments[0]}: {error.strerror}") from error
+    if process.returncode != 0 and len(said) < MOST_BYTES:
+        raise GitFailed(f"git {arguments[0]} ended with {process.returncode}")
+    return said.decode(errors="surrogateescape")
 
 
 def show_file(folder: Path, commit: str, path: str) -> str:

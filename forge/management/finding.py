@@ -34,7 +34,8 @@ def repositories_called(texts: Sequence[str]) -> list[Repository]:
 
 def user_called(slug: str) -> User:
     """Raises CommandError with exit status 3."""
-    found: User | None = User.objects.filter(slug__iexact=slug, deleted_at=None).first()
+    rows = User.objects.filter(slug__iexact=slug.replace("\0", ""), deleted_at=None)
+    found: User | None = rows.first()
     if found is None:
         raise CommandError(f"there is no user {slug!r}", returncode=EXIT_NOT_FOUND)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -77,6 +78,7 @@ class Backend:
         seconds: float,
         pass_fds: Sequence[int] = (),
         more: Mapping[str, str] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self._deadline = time.monotonic() + seconds
         self._feeder: threading.Thread | None = None
@@ -90,6 +92,10 @@ class Backend:
             start_new_session=True,
             bufsize=0,
         )
+        if memory_bytes is not None:
+            _bound_memory(
+                self._process.pid, memory_bytes
+            )  # before it is fed: what it starts then is bound too
         self._output = self._pipe(self._process.stdout)
 
     def feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None]) -> None:
@@ -166,6 +172,15 @@ class Backend:
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
         assert pipe is not None
         return pipe
+
+
+def _bound_memory(pid: int, memory_bytes: int) -> None:
+    """Let the process, and each that it starts, take no more memory of its own; files that it maps do not count.
+
+    A few megabytes of a push can unpack to gigabytes: a file is streamed, but any other object is held whole.
+    """
+    with suppress(AttributeError, OSError):  # Linux alone can do this to another process
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
 
 
 def split_head(data: bytes) -> tuple[Head, bytes] | None:

@@ -16,7 +16,7 @@ from forge.credentials import AssignmentPrincipal
 from forge.models import MachineGrant, Repository
 from forge.selectors import role_of
 from forge.smart_http.access import Caller, Kind
-from forge.states import Operation
+from forge.states import WRITERS, Operation
 from work.machines.tokens import authenticate_token
 from work.models import Machine
 
@@ -84,12 +84,20 @@ def _assignment(principal: AssignmentPrincipal, repository: Repository | None) -
 
 def _machine(machine: Machine, repository: Repository | None) -> Caller:
     grants = MachineGrant.objects.filter(machine=machine, repository=repository)
-    granted = grants.values_list("operations", flat=True).first() or []
+    granted = frozenset(map(Operation, grants.values_list("operations", flat=True).first() or []))
     return Caller(
         Kind.MACHINE,
         name=f"machine:{machine.pk}",
-        operations=frozenset(Operation(operation) for operation in granted),
+        operations=granted & _of_owner(machine.user, repository) if granted else granted,
     )
+
+
+def _of_owner(owner: User, repository: Repository | None) -> frozenset[Operation]:
+    """What a computer can have at most: what its owner may do."""
+    role = role_of(owner, repository) if repository is not None else None
+    if role in WRITERS:
+        return frozenset(Operation)
+    return frozenset() if role is None else frozenset({Operation.READ})
 
 
 def _user(secret: str, repository: Repository | None) -> Caller:

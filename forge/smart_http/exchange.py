@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from django.http import HttpResponse, HttpResponseBase
 
+from forge.conf import forge_settings
 from forge.models import Repository
 from forge.smart_http import ref_list
 from forge.smart_http.backend import Backend, BadAnswer, Call, Timeout, split_head
@@ -33,7 +34,12 @@ class Exchange:
         try:
             names = {"OA_UPDATES_FD": str(updates_in), "OA_VERDICT_FD": str(verdict_out)}
             self.backend = Backend(
-                repository, call, seconds=seconds, pass_fds=(updates_in, verdict_out), more=names
+                repository,
+                call,
+                seconds=seconds,
+                pass_fds=(updates_in, verdict_out),
+                more=names,
+                memory_bytes=forge_settings().push_memory_bytes,
             )
         except BaseException:
             self._close()
@@ -120,7 +126,8 @@ class Exchange:
 
 
 def _updates(said: bytes) -> list[RefUpdate]:
-    lines = said.decode("utf-8", "surrogateescape").splitlines()[:-1]
+    # Not by splitlines: a ref's name may hold what Unicode calls the end of a line, but no line feed.
+    lines = said.decode("utf-8", "surrogateescape").split("\n")[:-2]
     return [ref_list.of_words(*line.split(" ", 3)) for line in lines]
 
 

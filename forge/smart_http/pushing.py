@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import structlog
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.http import HttpResponse, HttpResponseBase
 
 from base import connections
@@ -65,7 +65,7 @@ class _Push:
         self.path = git.path_of(repository.storage_key)
         self.moved: receipts.Changes = {}
         self.names: list[str] = []
-        self.before: dict[str, str] | None = None  # set once refs may move
+        self.about: receipts.Changes | None = None  # what was noted; set once refs may move
 
     def settle(self, exchange: Exchange, updates: Sequence[RefUpdate]) -> HttpResponseBase:
         """Decide, let Git do it, write the receipt, and only then answer."""
@@ -96,7 +96,7 @@ class _Push:
             about = {one.ref: {"old": before.get(one.ref), "new": one.new} for one in updates}
             pushes.note_intent(repository, decision.who.name, about)
             fault_point(ALLOWED)
-            self.before = before
+            self.about = about
             exchange.allow()
             self._until_end(exchange)
             self.moved = receipts.changes(before, git.refs(self.path, self.names))
@@ -119,20 +119,21 @@ class _Push:
         receipts.append(repository, who.name, self.moved, duration_ms=duration, now=database_now())
 
     def _give_up(self, exchange: Exchange) -> HttpResponseBase:
-        """Nothing was recorded: no ref may have moved. Where they cannot be put back now, what was noted before tells the next
-        one what is to be recorded."""
-        if self.before is None:
+        """Nothing was recorded, as far as is known: no ref may have moved. Where they cannot be put back now, what was noted
+        before tells the next one what is to be recorded."""
+        if self.about is None:
             exchange.refuse(["the server cannot record the push now; push again later"])
             exchange.until_end()
             return exchange.response()
         exchange.backend.kill()
         exchange.backend.end()
         try:
-            moved = receipts.changes(self.before, git.refs(self.path, self.names))
-            git.restore_refs(self.path, moved)
-        except git.GitFailed:
+            is_undone = pushes.undo(self.repository.pk, self.about)
+        except (git.GitFailed, DatabaseError, InterfaceError):
             log.exception("refs_not_restored", repository=str(self.repository.pk))
             return _text(503, "the push could not be recorded; fetch to see what became of it")
+        if not is_undone:
+            return exchange.response()
         return _text(503, "the push could not be recorded and was undone; push again")
 
 

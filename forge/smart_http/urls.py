@@ -8,7 +8,7 @@ from forge.smart_http.views import git
 
 urlpatterns = [
     re_path(
-        r"^(?P<owner>[^/]{1,64})/(?P<name>[^/]{1,64})\.git/(?P<rest>info/refs|git-upload-pack|git-receive-pack)$",
+        r"^(?P<owner>[^/]{1,64})/(?P<name>[^/]{1,64})\.git/(?P<rest>info/refs|git-upload-pack|git-receive-pack)\Z",
         git,
     )
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.journal import Journal, bounded
+from connector.journal import Journal, bounded, opened, until_written
 
 OFFER = {"agent_id": "echo", "prompt": "x", "cwd": "/"}
 
@@ -140,3 +141,41 @@ def test_every_change_is_on_the_disk(journal: Journal) -> None:
     assert isinstance(journal._link, sqlite3.Connection)
     assert journal._link.execute("pragma synchronous").fetchone() == (2,)
     assert journal._link.execute("pragma journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("bad", [b"this is no database at all" * 200, None], ids=["rubbish", "a torn page"])
+def test_a_broken_journal_is_put_aside_and_begun_anew(tmp_path: Path, bad: bytes | None) -> None:
+    file = tmp_path / "journal"
+    journal = opened(file)
+    for n in range(2_000):
+        journal.tell("progress", n=n, text="x" * 100)
+    journal.close()
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 4096 * 4] = b"\xff" * 4096 * 4
+    file.write_bytes(data if bad is None else bad)
+
+    again = opened(file)
+
+    assert (again.waiting(), again.heard, again.oldest) == (0, 0, 1)
+    assert (tmp_path / "journal.broken").stat().st_mode & 0o777 == 0o600
+    again.close()
+
+
+def test_a_journal_that_is_whole_is_kept(journal: Journal, tmp_path: Path) -> None:
+    journal.tell("progress")
+    journal.close()
+
+    assert opened(tmp_path / "journal").waiting() == 1
+
+
+def test_what_must_not_be_lost_is_written_when_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.journal.WRITE_PAUSE", 0)
+    errors = [sqlite3.OperationalError("database or disk is full"), OSError(28, "no space")]
+
+    def write() -> None:
+        if errors:
+            raise errors.pop()
+
+    asyncio.run(until_written(write))
+
+    assert errors == []

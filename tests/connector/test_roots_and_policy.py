@@ -121,3 +121,26 @@ def test_every_file_that_a_tool_call_names_is_looked_at() -> None:
 
     assert paths_of(call, "/w") == ["/a", "/w/b", "/w/../c", "/d", "/e"]
     assert paths_of(SimpleNamespace(locations=None, content=None, raw_input=None), "/w") == []
+
+
+ARGUMENTS: list[dict[str, Any]] = [
+    {"absolute_path": "/etc/passwd"}, {"targetFile": "/etc/passwd"}, {"paths": ["a", "/etc/passwd"]},
+    {"dir_path": "/etc/passwd"}, {"uri": "file:///etc/passwd"}, {"files": [{"filename": "/etc/passwd"}]},
+    {"Directory": "/etc/passwd"}, {"cwd": "/etc/passwd"}, {"notebookPath": "/etc/./passwd"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
+def test_files_are_found_under_the_names_that_agents_give_them(arguments: dict[str, Any]) -> None:
+    call = SimpleNamespace(locations=None, content=None, raw_input=arguments)
+
+    assert "/etc/passwd" in paths_of(call, "/w")
+    assert not judge("curated", "read", paths_of(call, "/w"), Roots(["/w"])).allowed
+
+
+def test_words_are_not_taken_for_files() -> None:
+    call = SimpleNamespace(
+        locations=None, content=None, raw_input={"command": "/bin/ls", "pattern": "/x", "content": "/* */"}
+    )
+
+    assert paths_of(call, "/w") == []

@@ -433,3 +433,24 @@ def test_staff_pages_show_everything_and_cancel(client, staff, wanted, repositor
     pages.post("/admin/forge/assignment/", {"action": "cancel", "_selected_action": [str(one.pk)]})
 
     assert Assignment.objects.get().state == "cancelled"
+
+
+def test_a_token_puts_to_work_only_what_its_scopes_say(api_of, owner, repository, issue, box):
+    machine, _ = paired_machine(owner)
+    wanted = {
+        "repository": str(repository.pk), "issue_number": "1", "target_kind": "box", "box": str(box.pk),
+        "machine": str(machine.pk),
+    }  # fmt: skip
+
+    answer = api_of(owner, "forge:write", "computer:control").post(f"{API}/assignments", wanted)
+    both = api_of(owner).post(f"{API}/assignments", wanted)
+
+    assert (answer.status_code, code_of(answer)) == (403, "insufficient_scope")
+    assert (both.status_code, list(both.json()["error"]["fields"])) == (422, ["machine"])
+    assert not Assignment.objects.exists()
+
+
+def test_a_member_whose_name_nobody_can_have_is_not_there(client, repository):
+    answer = client.delete(address(repository, "members", "%00"))
+
+    assert (answer.status_code, code_of(answer)) == (404, "member_not_found")

@@ -497,3 +497,24 @@ def test_a_step_that_breaks_is_taken_again_later(create, monkeypatch):
     left = Assignment.objects.get()
     assert (left.state, left.step_failures, left.lease_expires_at) == ("admitted", 1, None)
     assert left.next_step_at > database_now()
+
+
+def test_the_same_key_finds_its_attempt_whatever_has_changed_since(create, box, repository):
+    first, _ = create(idempotency_key="k", deadline_at=database_now() + timedelta(seconds=60))
+    assignments.finish(first, "completed")
+    Box.objects.filter(pk=box.pk).update(stop_requested_at=database_now())
+    update_repository(repository, protected_branches=[first.branch])
+
+    again, _ = create(idempotency_key="k", deadline_at=database_now() - timedelta(seconds=60))
+
+    assert again.pk == first.pk
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"agent_id": "echo"}, {"cwd": "/work"}, {"machine_id": uuid.UUID(int=1), "target_kind": "box"},
+     {"prompt": "x" * 8001}, {"prompt": "a\0b"}, {"prompt": " "}],
+    ids=["an agent", "a folder", "a computer", "a long prompt", "a prompt with NUL", "a blank prompt"],
+)  # fmt: skip
+def test_what_is_not_for_a_box_is_refused_by_name(create, changes):
+    assert code_of(create, **changes) == "invalid_request"

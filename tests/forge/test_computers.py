@@ -28,8 +28,18 @@ def machine(owner) -> Machine:
     """A computer that is there."""
     made, _ = paired_machine(owner)
     MachineChannel.objects.create(machine=made, epoch=1, connected_at=database_now())
-    Machine.objects.filter(pk=made.pk).update(last_seen_at=database_now())
+    Machine.objects.filter(pk=made.pk).update(
+        last_seen_at=database_now(), last_probe={"agents": [{"id": "echo", "name": "Echo"}]}
+    )
     return Machine.objects.get(pk=made.pk)
+
+
+@pytest.fixture(autouse=True)
+def answers(monkeypatch) -> dict[str, object]:
+    """What the machine says when it is asked, in the place of a connector. `test_asking_computers` has one that speaks."""
+    answers: dict[str, object] = {"allowed": True}
+    monkeypatch.setattr("work.channel.asking.ask", lambda machine, kind, body, *, seconds: dict(answers))
+    return answers
 
 
 @pytest.fixture
@@ -78,6 +88,38 @@ def test_the_time_of_the_job_is_what_is_left(create):
     assignment, _ = create(deadline_at=database_now() + timedelta(seconds=60))
 
     assert 50_000 < Job.objects.get(pk=assignment.work_job_id).delegation["timeout_ms"] <= 60_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"agent_id": "other"}, "agent_not_available"),
+        ({"cwd": "/work/../etc"}, "cwd_not_allowed"),
+        ({"cwd": "/work-beside"}, "cwd_not_allowed"),
+        ({"command": "make"}, "invalid_request"),
+        ({"box_id": "bx_1"}, "invalid_request"),
+    ],
+    ids=str,
+)
+def test_what_the_machine_does_not_offer_is_refused_and_nothing_is_written(create, changes, code):
+    assert code_of(create, **changes) == code
+    assert not Assignment.objects.exists()
+
+
+def test_what_the_machine_refuses_has_failed_without_a_job(create, answers):
+    answers |= {"allowed": False, "code": "cwd_not_allowed"}
+
+    assert code_of(create) == "cwd_not_allowed"
+
+    assert not Job.objects.exists()
+    failed = Assignment.objects.get()
+    assert (failed.state, failed.failure_reason) == ("failed", "cwd_not_allowed")
+
+
+def test_machines_that_are_switched_off_get_none(create, settings):
+    settings.MACHINES = {"enabled": False}
+
+    assert code_of(create) == "computer_controller_disabled"
 
 
 @pytest.mark.parametrize(

@@ -252,3 +252,14 @@ def test_an_attempt_that_is_over_before_its_run_is_sent_sends_nothing(attempt):
 
     run = Run.objects.get(pk=assignment.run_id)
     assert (run.state, run.failure_reason) == ("failed", "credential_unavailable")
+
+
+def test_a_tag_of_the_same_name_is_not_the_branch(attempt, filled, git, token_of, owner):
+    main = refs_of(filled)["refs/heads/main"]
+    path = forge_git.path_of(filled.storage_key)
+    forge_git.run(path, "update-ref", "refs/tags/agent/issue-1", main)
+
+    ended = until_ended(attempt("echo x > x && git add x && git commit --quiet -m x && git push"))
+
+    assert ended.state == "completed", output_of(ended)
+    assert refs_of(filled)[BRANCH] == ended.terminal_commit

@@ -160,3 +160,11 @@ def test_a_probe_of_a_machine_that_is_not_there_says_so(wire: Wire, owner: User,
     answer = api_of(owner).post(f"{API}/{wire.machine.pk}/probe")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "machine_offline")
+
+
+def test_half_a_character_is_no_name(wire: Wire, owner: User, api_of: ApiOf) -> None:
+    answer = api_of(owner).generic(
+        "PATCH", f"{API}/{wire.machine.pk}", r'{"name": "\ud800"}', content_type="application/json"
+    )
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_machine")

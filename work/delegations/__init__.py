@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from work.delegations.selectors import describe
-from work.delegations.starting import start_delegation
+from work.delegations.starting import ask_machine, check_known, start_delegation
 
-__all__ = ["describe", "start_delegation"]
+__all__ = ["ask_machine", "check_known", "describe", "start_delegation"]

@@ -51,15 +51,13 @@ def start_delegation(
     MachineNotFound, ConversationNotFound, MachineRevoked, MachineExpired, MachineOffline, AgentNotAvailable, CwdNotAllowed
     and MachineTimeout.
     """
-    if not machine_settings().enabled:
-        raise MachinesDisabled
+    _check_enabled()
     timeout_ms = limits.LONGEST_DELEGATION_MS if timeout_ms is None else timeout_ms
     _check_request(agent_id, prompt, cwd, timeout_ms)
     machine = selectors.find_machine(selectors.machines_of(user), machine_id)
     conversation = conversation_of(user, conversation_id)
-    _check_machine(machine, agent_id, cwd)
-    _check_size(machine, prompt)
-    _ask_machine(machine, agent_id, cwd)
+    check_known(machine, agent_id, prompt, cwd)
+    ask_machine(machine, agent_id, cwd)
     agreed = {"agent_id": agent_id, "cwd": cwd, "machine_name": machine.name}
     try:
         return start_job(
@@ -81,6 +79,30 @@ def start_delegation(
         )
     except JobInvalid as error:
         raise DelegationInvalid(error.fields) from error
+
+
+def check_known(machine: Machine, agent_id: str, prompt: str, cwd: str) -> None:
+    """What can be known of a delegation without asking the machine, whose channel was selected with it. Raises
+    MachinesDisabled, MachineRevoked, MachineExpired, MachineOffline, AgentNotAvailable, CwdNotAllowed and
+    DelegationInvalid."""
+    _check_enabled()
+    _check_machine(machine, agent_id, cwd)
+    _check_size(machine, prompt)
+
+
+def ask_machine(machine: Machine, agent_id: str, cwd: str) -> None:
+    """Let the machine say whether it has the agent, and whether the folder is really inside its roots. Never inside a
+    transaction. Raises MachineOffline, MachineTimeout, AgentNotAvailable and CwdNotAllowed."""
+    question = {"agent_id": agent_id, "cwd": cwd, "tier": machine.tier}
+    answer = asking.ask(machine, asking.CHECK, question, seconds=channel_limits.CHECK_SECONDS)
+    if answer.get("allowed") is True:
+        return
+    raise _REFUSED_BY_MACHINE.get(str(answer.get("code")), AgentNotAvailable)
+
+
+def _check_enabled() -> None:
+    if not machine_settings().enabled:
+        raise MachinesDisabled
 
 
 def _check_request(agent_id: Any, prompt: Any, cwd: Any, timeout_ms: Any) -> None:
@@ -114,14 +136,6 @@ def _check_size(machine: Machine, prompt: str) -> None:
     told = json.dumps([prompt, machine.roots], ensure_ascii=False)
     if len(told.encode()) > channel_limits.FRAME_BYTES - FRAME_OVERHEAD_BYTES:
         raise DelegationInvalid({"prompt": ["is too large to be sent to the machine"]})
-
-
-def _ask_machine(machine: Machine, agent_id: str, cwd: str) -> None:
-    question = {"agent_id": agent_id, "cwd": cwd, "tier": machine.tier}
-    answer = asking.ask(machine, asking.CHECK, question, seconds=channel_limits.CHECK_SECONDS)
-    if answer.get("allowed") is True:
-        return
-    raise _REFUSED_BY_MACHINE.get(str(answer.get("code")), AgentNotAvailable)
 
 
 def _goal(agent_id: str, machine_name: str, prompt: str) -> str:

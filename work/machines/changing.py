@@ -10,6 +10,7 @@ from django.db import transaction
 from base import hooks
 from work import limits
 from work.errors import MachineRevoked
+from work.machines.descriptions import is_storable
 from work.machines.errors import MachineInvalid
 from work.models import Machine
 from work.states import MachineStatus, MachineTier
@@ -43,7 +44,7 @@ def _check(machine: Machine, changes: Mapping[str, Any]) -> None:
     name = changes.get("name", machine.name)
     if (
         not isinstance(name, str)
-        or "\0" in name
+        or not is_storable(name)
         or not 1 <= len(name.strip()) <= limits.MACHINE_NAME_CHARACTERS
     ):
         wrong["name"] = [f"must be text of 1 to {limits.MACHINE_NAME_CHARACTERS} characters"]

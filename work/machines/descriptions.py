@@ -28,14 +28,15 @@ def check(name: Any, tier: Any, platform: Any, agent_version: Any, roots: Any) -
 
 
 def _is_text(value: Any, characters: int) -> bool:
-    return isinstance(value, str) and len(value) <= characters and _is_storable(value)
+    return isinstance(value, str) and len(value) <= characters and is_storable(value)
 
 
 def _is_root(value: Any) -> bool:
-    return isinstance(value, str) and _is_storable(value) and 1 <= len(value.encode()) <= limits.ROOT_BYTES
+    return isinstance(value, str) and is_storable(value) and 1 <= len(value.encode()) <= limits.ROOT_BYTES
 
 
-def _is_storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
+    """Whether the database takes the text: neither NUL nor half a character."""
     try:
         text.encode()
     except UnicodeEncodeError:

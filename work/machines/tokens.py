@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accounts.models import User
 from base.clock import database_now
 from work import limits
 from work.errors import MachineExpired, MachineNotFound, MachineRevoked
@@ -20,8 +21,13 @@ def authenticate_token(token: str) -> Machine:
     machine = Machine.objects.select_related("user").filter(token_digest=secrets.secret_digest(token)).first()
     if machine is None:
         raise MachineNotFound
-    if machine.status != MachineStatus.ACTIVE or machine.user.deleted_at is not None:
+    if machine.status != MachineStatus.ACTIVE or not _may_act(machine.user):
         raise MachineRevoked
     if machine.token_expires_at <= database_now():
         raise MachineExpired
     return machine
+
+
+def _may_act(owner: User) -> bool:
+    """A computer acts for its owner: who may not sign in acts by no computer either."""
+    return owner.is_active and owner.deleted_at is None

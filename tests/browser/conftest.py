@@ -63,12 +63,13 @@ Open = Callable[..., "Page"]
 def open_page(chromium: Browser, site: Site) -> Iterator[Open]:
     """`open_page(user, **options)` is a page of a browser of its own, signed in as that user; options are the context's.
 
-    What goes wrong in it fails the test: an error in the console, a request that fails, an answer of 400 or more.
+    What goes wrong in it fails the test: an error in the console, a request that fails, an answer of 400 or more; except
+    for addresses that contain `may_break`.
     """
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
 
-    def make(user: User | None = None, **options: Any) -> Page:
+    def make(user: User | None = None, *, may_break: str = "no address", **options: Any) -> Page:
         context = chromium.new_context(
             base_url=site.url, **({"viewport": {"width": 1200, "height": 800}} | options)
         )
@@ -78,13 +79,16 @@ def open_page(chromium: Browser, site: Site) -> Iterator[Open]:
             context.add_cookies(
                 [{"name": settings.SESSION_COOKIE_NAME, "value": session_of(user), "url": site.url}]
             )
+
+        def note(what: str, address: str) -> None:
+            if may_break not in address:
+                wrong.append(f"{what} {address}")
+
         page = context.new_page()
-        page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("requestfailed", lambda request: wrong.extend(failure_of(request)))
-        page.on(
-            "response", lambda answer: answer.status >= 400 and wrong.append(f"{answer.status} {answer.url}")
-        )
+        page.on("console", lambda said: said.type == "error" and note(said.text, said.location["url"]))
+        page.on("requestfailed", lambda request: is_given_up(request) or note(request.failure, request.url))
+        page.on("response", lambda answer: answer.status >= 400 and note(str(answer.status), answer.url))
         return page
 
     yield make
@@ -93,9 +97,9 @@ def open_page(chromium: Browser, site: Site) -> Iterator[Open]:
     assert wrong == []
 
 
-def failure_of(request: Any) -> list[str]:
-    """Why a request failed. One that the page itself gave up, as a stream that nobody looks at any more, did not."""
-    return [] if request.failure == "net::ERR_ABORTED" else [f"{request.failure} {request.url}"]
+def is_given_up(request: Any) -> bool:
+    """Whether the page itself ended the request, as a stream that nobody looks at any more."""
+    return bool(request.failure == "net::ERR_ABORTED")
 
 
 def session_of(user: User) -> str:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from accounts.models import User
-from tests.browser.conftest import Open, picture
+from base.clock import database_now
+from boxes.models import Box
+from conversations.services import ensure_conversation
+from openagents_site.launcher.peers import npm_folder
+from tests.browser.conftest import PHONE, Open, picture
+from tests.browser.site import Site
+from tests.fleet_page.conftest import make_box, make_run
 from tests.peers import needs
+from work.machines import start_pairing
+from work.models import Machine
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = [
     pytest.mark.system,
@@ -16,44 +29,194 @@ pytestmark = [
 ]
 
 
-def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User) -> None:
-    page = open_page(owner)
+def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User, site: Site) -> None:
+    page = open_page(owner, may_break="/stream")
     page.goto("/fleet/")
     page.get_by_text("No box is active.").wait_for()
 
     page.get_by_label("Label").fill("tests")
     page.get_by_role("button", name="New box").click()
-    page.get_by_label("Command for tests").fill("for i in 1 2 3; do echo line $i; sleep 1; done; sleep 30")
+    page.get_by_label("Command for tests").fill(
+        "for i in 1 2 3 4 5 6; do echo line $i; sleep 0.4; done; printf '<b>x</b>\\033[31mred\\033[0m\\n'; sleep 60"
+    )
     page.keyboard.press("Control+Enter")
     output = page.get_by_role("region", name="Output of the run on tests")
-    output.get_by_text("line 1").wait_for()
-    output.get_by_text("line 3").wait_for()
+    output.get_by_text("line 2").wait_for()
+    site.cut_connections()
+    output.get_by_text("<b>x</b>red").wait_for()
+    assert output.inner_text().split("\n") == [
+        *[f"line {number}" for number in range(1, 7)],
+        "<b>x</b>red",
+        "",
+    ]
     page.get_by_text("running", exact=True).wait_for()
     picture(page, "fleet")
 
     page.get_by_role("button", name="Cancel the run on tests").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     page.get_by_text("cancelled", exact=True).wait_for()
-    page.get_by_role("button", name="Stop tests").click()
+    page.get_by_role("button", name="Stop tests").press("Enter")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Stop tests").click()
-    page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
+    assert Box.objects.get().is_active
+    page.get_by_role("button", name="Stop tests").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Stop it").press("Enter")
     page.get_by_text("stopped by its owner", exact=True).wait_for()
-    assert page.get_by_text("No box is active.").is_visible()
+    page.get_by_text("No box is active.").wait_for()
+    assert "tests: stopped by its owner" in page.locator("#news").inner_text()
 
 
-def test_staff_sign_in_and_see_what_goes_on(open_page: Open, staff: User) -> None:
+def test_what_changes_elsewhere_appears_and_what_is_typed_stays(open_page: Open, owner: User) -> None:
+    conversation = ensure_conversation(owner)
+    make_box(conversation, "free")
+    page = open_page(owner)
+    page.goto("/fleet/")
+    page.get_by_label("Command for free").fill("make coffee")
+
+    other = make_box(conversation, "another")
+    make_run(other, "key", state="completed", exit_status=0, output="made elsewhere\n")
+
+    page.get_by_role("region", name="Output of the run on another").get_by_text("made elsewhere").wait_for()
+    assert page.get_by_label("Command for free").input_value() == "make coffee"
+    assert page.evaluate("document.activeElement.name") == "command"
+
+
+LINES = """async () => {
+  const { Lines, Screen } = await import("/static/site/fleet.js");
+  const said = (...pieces) => {
+    const lines = new Lines(), whole = pieces.flatMap((piece) => lines.take(piece));
+    return [...whole, lines.current].join("|");
+  };
+  const pre = document.createElement("pre");
+  pre.style.cssText = "height: 100px; overflow: auto";
+  document.body.append(pre);
+  const screen = new Screen(pre, null);
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  screen.write(Array.from({ length: 5000 }, (_, number) => `line ${number}\\n`).join(""));
+  await drawn();
+  const bounded = [pre.childElementCount, pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 8];
+  pre.scrollTop = 0;
+  screen.write("more\\n");
+  await drawn();
+  return {
+    colours: said("\\x1b[1;31mred\\x1b[0m"), split: said("a\\x1b", "[3", "1mb"), title: said("\\x1b]0;title\\x07x"),
+    progress: said("10%\\r20%", "\\r30%\\n"), newline: said("a\\r\\nb"), late: said("a\\r", "\\nb"),
+    controls: said("\\x07\\x00\\x7f"), turns: said("a\\u202eb"), markup: said("<img src=x>"),
+    bounded, scrolled: pre.scrollTop,
+  };
+}"""
+
+
+def test_output_acts_on_nothing_and_is_bounded(open_page: Open, owner: User) -> None:
+    page = open_page(owner)
+    page.goto("/fleet/")
+
+    assert page.evaluate(LINES) == {
+        "colours": "red", "split": "ab", "title": "x", "progress": "30%|", "newline": "a|b", "late": "a|b",
+        "controls": "␇␀␡", "turns": "a[U+202E]b", "markup": "<img src=x>", "bounded": [2000, True], "scrolled": 0,
+    }  # fmt: skip
+
+
+def test_an_owner_approves_a_pairing(open_page: Open, owner: User) -> None:
+    asked = start_pairing(name="laptop", tier="curated", platform="linux", roots=["/srv/work"])
+    page = open_page(owner)
+    page.goto("/pair/")
+
+    page.get_by_label("Code").fill(asked.code)
+    page.keyboard.press("Enter")
+    page.get_by_text("agents may read and change files").wait_for()
+    picture(page, "pairing")
+    page.get_by_role("button", name="Approve").click()
+
+    page.get_by_role("heading", name="laptop is paired").wait_for()
+    assert Machine.objects.get().user == owner
+
+
+@pytest.fixture
+def filled(owner: User) -> Box:
+    """An owner's boxes in many states; the first of them."""
+    conversation = ensure_conversation(owner)
+    now = database_now()
+    one = make_box(conversation, "web-tests", age=1500, estimated_burn_rate_microusd=100_000)
+    make_run(
+        one,
+        "a",
+        age=90,
+        state="running",
+        next_step_at=None,  # no worker looks at it: its box is nowhere
+        command="npm ci && npm test -- --reporter=dot",
+        output="added 312 packages in 9s\n\n" + "." * 212,
+    )
+    two = make_box(conversation, "docs", age=600, estimated_burn_rate_microusd=100_000)
+    make_run(
+        two, "b", age=60, state="completed", exit_status=0, command="make html", output="build succeeded.\n"
+    )
+    make_box(conversation, "fresh", age=3, state="provisioning")
+    ended = {"state": "archived", "stopped_at": now, "stop_reason": "idle_timeout", "lifetime_seconds": 4210}
+    make_run(
+        make_box(conversation, "old", settled_cost_microusd=1_170_000, **ended),
+        "c",
+        state="failed",
+        exit_status=2,
+    )
+    return one
+
+
+Wrong = dict[str, list[str]]
+
+
+class Inspector:
+    """Looks at a page as axe-core does: by every rule in light, by those about colours again in dark."""
+
+    def __init__(self) -> None:
+        self.wrong: Wrong = {}
+        self.rules = (npm_folder("axe") / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+    def look_at(self, page: Page, name: str, inside: str = "html") -> None:
+        page.emulate_media(color_scheme="light")
+        page.evaluate(self.rules)
+        self._note(page, f"{name}, light", inside, {})
+        page.emulate_media(color_scheme="dark")
+        self._note(page, f"{name}, dark", inside, {"runOnly": ["color-contrast"]})
+
+    def _note(self, page: Page, name: str, inside: str, options: dict[str, Any]) -> None:
+        found = page.evaluate(
+            "asked => axe.run(...asked).then(result => result.violations)", [inside, options]
+        )
+        for rule in found:
+            self.wrong[f"{name}: {rule['id']}"] = [node["html"][:200] for node in rule["nodes"]]
+
+
+@needs("axe")
+def test_everyone_can_use_the_pages(open_page: Open, owner: User, staff: User, filled: Box) -> None:
+    inspector, wide = Inspector(), {}
+    page = open_page(viewport=PHONE)
+    page.goto("/accounts/login/")
+    inspector.look_at(page, "sign-in")
+    page = open_page(owner, viewport=PHONE)
+    for address in (f"/fleet/boxes/{filled.pk}/stop/", "/pair/", "/fleet/"):
+        page.goto(address)
+        inspector.look_at(page, address)
+        wide[address] = page.evaluate("document.documentElement.scrollWidth")
+    picture(page, "fleet-phone-dark")
+    page.get_by_role("button", name="Stop web-tests").click()
+    inspector.look_at(page, "dialog", "dialog")
+    page = open_page(staff, viewport={"width": 1440, "height": 900})
+    page.goto("/admin/?days=30")
+    inspector.look_at(page, "dashboard", ".dashboard")
+    picture(page, "dashboard-dark")
+
+    assert inspector.wrong == {}
+    assert wide == dict.fromkeys(wide, PHONE["width"])
+
+
+def test_staff_sign_in_and_see_what_goes_on(open_page: Open, staff: User, filled: Box) -> None:
     page = open_page()
     page.goto("/")
-    picture(page, "sign-in")
 
     page.get_by_label("User name").fill("staff")
     page.get_by_label("Password").fill("staff-password")
     page.get_by_role("button", name="Sign in").click()
 
-    page.get_by_role("heading", name="Overview").first.wait_for()
     page.get_by_role("link", name="Active boxes").wait_for()
     picture(page, "dashboard")
-    dark = open_page(staff, color_scheme="dark", viewport={"width": 390, "height": 800})
-    dark.goto("/admin/")
-    picture(dark, "dashboard-dark")
+    assert page.locator(".card", has_text="Active boxes").locator(".value").inner_text() == "3"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from base import notify
-from base.clock import database_now
 from boxes import selectors
 from boxes.client import client
 from boxes.conf import box_api
@@ -117,14 +116,14 @@ def _gone(box: Box) -> BoxStopped:
 @transaction.atomic
 def _admit(box: Box, principal: dict[str, Any], command: str, key: str, refusal: Exception | None) -> Run:
     """The transaction: an existing run first, then what speaks against a new one, then the row."""
-    stop = _stop_of_locked(box)
+    now, is_stopped = _lock(box)
     if existing := _existing(box, command, key):
         return existing
     if refusal is not None:
         raise refusal
-    if any(stop):
+    if is_stopped:
         raise BoxStopped
-    run = _insert(box, principal, command, key)
+    run = _insert(box, principal, command, key, now)
     if Run.objects.filter(conversation_box=box, kill_confirmed=False).exclude(pk=run.pk).exists():
         raise RunInProgress
     notify.notify(notify.DUE, DRIVER)
@@ -132,25 +131,40 @@ def _admit(box: Box, principal: dict[str, Any], command: str, key: str, refusal:
     return run
 
 
-def _stop_of_locked(box: Box) -> tuple[Any, ...]:
-    """When the box was stopped, or its stop asked for; nobody else can change that until this transaction ends."""
-    locked = Box.objects.select_for_update(no_key=True).filter(pk=box.pk)
-    return tuple(locked.values_list("stopped_at", "stop_requested_at").order_by().get())
+# Statements of the way that every run takes are written out: to build such a query takes longer than to execute it.
+_LOCK = """
+    select clock_timestamp(), stopped_at is not null or stop_requested_at is not null
+    from conversation_boxes where id = %s for no key update
+"""
+_OF_KEY = "select id, conversation_box_id, command from box_runs where conversation_id = %s and idempotency_key = %s"
+
+
+def _lock(box: Box) -> tuple[datetime, bool]:
+    """The database's time, and whether the box is stopped or its stop asked for; nobody else can change that until this
+    transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [box.pk])
+        row = cursor.fetchone()
+    assert row is not None, "boxes are never deleted"
+    return row[0], row[1]
 
 
 def _existing(box: Box, command: str, key: str) -> Run | None:
     """The run of this key; raises IdempotencyConflict if it is another command or another box."""
-    of_key = Run.objects.filter(conversation_id=box.conversation_id, idempotency_key=key).order_by()
-    for run_id, box_id, known in of_key.values_list("pk", "conversation_box_id", "command"):
-        if (box_id, known) != (box.pk, command):
-            raise IdempotencyConflict
-        return Run.objects.select_related("conversation_box").get(pk=run_id)
-    return None
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_KEY, [box.conversation_id, key])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    run_id, *known = row
+    if known != [box.pk, command]:
+        raise IdempotencyConflict
+    return Run.objects.select_related("conversation_box").get(pk=run_id)
 
 
-def _insert(box: Box, principal: dict[str, Any], command: str, key: str) -> Run:
+def _insert(box: Box, principal: dict[str, Any], command: str, key: str, now: datetime) -> Run:
     """The new row. Whether its box is free is known only after the insert, by the index and by what is asked then."""
-    now, settings, run_id = database_now(), box_api(), uuid.uuid4()
+    settings, run_id = box_api(), uuid.uuid4()
     return Run.objects.create(
         id=run_id,
         conversation_id=box.conversation_id,

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from .mapping import redact, redact_mapping
 from .rules import MARK, URL_MARK
-from .stream import Piece, Policy, Redactor, RedactorState
+from .stream import Piece, Policy, Redactor, RedactorState, signs_of_secrets
 
-__all__ = ["MARK", "URL_MARK", "Piece", "Policy", "Redactor", "RedactorState", "redact", "redact_mapping"]
+__all__ = [
+    "MARK",
+    "URL_MARK",
+    "Piece",
+    "Policy",
+    "Redactor",
+    "RedactorState",
+    "redact",
+    "redact_mapping",
+    "signs_of_secrets",
+]

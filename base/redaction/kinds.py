@@ -12,7 +12,7 @@ from .patterns import Literal, Pattern, Run, Some
 _NAMES = {characters: name for name, characters in SWALLOWS.items()}
 
 
-def _shortest(names: Iterable[str]) -> tuple[str, ...]:
+def shortest(names: Iterable[str]) -> tuple[str, ...]:
     """Of these names those that contain no other: where none of them occurs, none of the names does."""
     return tuple(sorted(name for name in names if not any(other in name for other in names if other != name)))
 
@@ -83,7 +83,7 @@ def url_parameters() -> Sequence:
     names = {name.replace("_", between) for name in rules.URL_PARAMETERS for between in ("_", "-", "")}
     start = Literal(("?", "&", "#", "&amp;"))
     parts = (start, Literal(tuple(sorted(names)), True), Literal(("=",)), Some(r"^\s&#\"'<>`\0", 1, 1))
-    return Sequence(Pattern(parts), _shortest({f"{name}=" for name in names}), rules.URL_MARK, "url")
+    return Sequence(Pattern(parts), shortest({f"{name}=" for name in names}), rules.URL_MARK, "url")
 
 
 _ASSIGNMENT = re.compile(r"[^=:]*+[=:]\0*(?>(?:[ \t]\0*)*)[\"']?\0*")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import structlog
 
+from base.redaction import signs_of_secrets
 from boxes.client import CommandResult
 from boxes.errors import ProviderError, Refused, RetryLater
 from runs import replies
@@ -23,6 +24,7 @@ PROBE_SECONDS = 15
 KILL_SECONDS = 30
 POLL_SECONDS = 10
 NOISE_BYTES = 32 * 1024
+MOST_SIGNS = 4096  # in a piece of the largest size; each takes some thirty microseconds
 
 
 def call(task: Task) -> Reply:
@@ -135,11 +137,13 @@ def _with_log(task: Task, log: replies.LogPiece, end: replies.Exit | None, seen:
 
 
 def bearable(data: bytes) -> bytes:
-    """The bytes, or of binary noise only the beginning: it is costly to look through, and other runs are waiting."""
+    """The bytes, or only the beginning of what is costly to look through, since other runs are waiting: binary noise, and
+    text that is full of what looks like secrets."""
     if len(data) <= NOISE_BYTES:
         return data
     lost = len(data) - len(data.decode("utf-8", "ignore").encode()) + data.count(0)
-    return data[:NOISE_BYTES] if lost * 32 > len(data) else data
+    is_costly = lost * 32 > len(data) or signs_of_secrets(data) > MOST_SIGNS
+    return data[:NOISE_BYTES] if is_costly else data
 
 
 def signal_name(number: int | None) -> str | None:

@@ -43,3 +43,11 @@ def test_of_binary_noise_little_is_taken_at_once() -> None:
     assert 0 < len(bearable(noise)) < len(noise)
     assert bearable(text[:-1]) == text[:-1]
     assert bearable(noise[:100]) == noise[:100]
+
+
+def test_of_text_full_of_secrets_little_is_taken_at_once() -> None:
+    full, few = b"Bearer x\n" * 50_000, b"password: hunter2, and a lot of other words around it\n" * 4_000
+
+    assert 0 < len(bearable(full)) < len(full)
+    assert full.startswith(bearable(full))
+    assert bearable(few) == few

@@ -31,6 +31,7 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
 
     class Meta(AbstractUser.Meta):
         db_table = "users"
+        permissions = [("act_for_owners", "Can change objects of other owners through the API")]
         constraints = [
             models.UniqueConstraint(Lower("slug"), name="users_slug_index"),
             models.CheckConstraint(
@@ -55,6 +56,8 @@ class ApiToken(AbstractAuthToken):
 
     class Meta:
         db_table = "api_tokens"
+        verbose_name = "API token"
+        permissions = [("revoke_apitoken", "Can revoke API token")]
         constraints = [models.UniqueConstraint("digest", "user", name="api_tokens_digest_user_index")]
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from accounts.authentication import InvalidApiToken
 from accounts.caller import token_of
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from base.api.parameters import all_owners
 from base.errors import CodedError
 
 if TYPE_CHECKING:  # the view module reads the setting that names this module
@@ -29,10 +30,22 @@ class StaffOnly(CodedError):
     code = "staff_only"
 
 
-class HasScope(BasePermission):
-    """The caller is known, and its token has the scope that the view names for writing (`read` for reading).
+class RoleForbids(CodedError):
+    """The caller's role does not allow this."""
 
-    A view sets `write_scope`, and `staff_only = True` where only staff may call it.
+    code = "forbidden"
+
+
+ACT_FOR_OWNERS = "accounts.act_for_owners"
+"""What a member of staff needs to change, with `all=true`, what belongs to somebody else."""
+
+
+class HasScope(BasePermission):
+    """The caller is known, its token has the scope that the view names for writing (`read` for reading), and of staff the
+    role allows the change.
+
+    A view sets `write_scope`, `staff_only = True` where only staff may call it, and then `staff_permission`, which a change
+    needs.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:
@@ -43,7 +56,19 @@ class HasScope(BasePermission):
             raise InsufficientScope(detail=f"this call needs a token with the scope {needed}")
         if getattr(view, "staff_only", False) and not request.user.is_staff:
             raise StaffOnly
+        permission = permission_needed(view, request)
+        if permission is not None and not request.user.has_perm(permission):
+            raise RoleForbids
         return True
+
+
+def permission_needed(view: APIView, request: Request) -> str | None:
+    """What the role of a member of staff must hold for this change; None for what everybody may ask for themselves."""
+    if request.method in SAFE_METHODS:
+        return None
+    if getattr(view, "staff_only", False):
+        return str(getattr(view, "staff_permission", ACT_FOR_OWNERS))
+    return ACT_FOR_OWNERS if all_owners(request) else None
 
 
 def scope_needed(view: APIView, method: str) -> str:

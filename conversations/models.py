@@ -26,6 +26,7 @@ class Visitor(models.Model):
 
     class Meta:
         db_table = "visitors"
+        indexes = [models.Index(fields=["-created_at"], name="visitors_newest_index")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(browser_key_hash__isnull=True, user__isnull=False)
@@ -48,6 +49,7 @@ class Conversation(models.Model):
 
     class Meta:
         db_table = "conversations"
+        indexes = [models.Index(fields=["-created_at"], name="conversations_newest_index")]
         constraints = [
             models.UniqueConstraint(
                 fields=["visitor"], condition=Q(deleted_at__isnull=True), name="conversations_visitor_index"
@@ -98,6 +100,7 @@ class Message(models.Model):
         ]
         indexes = [
             models.Index(fields=["conversation", "created_at", "id"], name="messages_history_index"),
+            models.Index(fields=["-created_at"], name="messages_newest_index"),
             models.Index(
                 fields=["work_job_id"], name="messages_work_job_index", condition=Q(work_job_id__isnull=False)
             ),

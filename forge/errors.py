@@ -145,6 +145,12 @@ class AssignmentNotLive(AssignmentError):
     code = "assignment_not_live"
 
 
+class AssignmentNotDue(AssignmentError):
+    """The attempt's deadline has not passed."""
+
+    code = "assignment_not_due"
+
+
 class BoxNotOwned(AssignmentError):
     """There is no such box in this conversation."""
 
@@ -187,6 +193,7 @@ STATUS_BY_CODE: Mapping[str, int] = {
     AssignmentFinished.code: 409,
     AssignmentNotFound.code: 404,
     AssignmentNotLive.code: 409,
+    AssignmentNotDue.code: 409,
     BoxNotOwned.code: 404,
     TargetRevoked.code: 409,
     InvalidCredential.code: 401,

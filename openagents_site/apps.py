@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class SiteConfig(AppConfig):
@@ -13,6 +14,11 @@ class SiteConfig(AppConfig):
         from openagents_site.metrics.counters import register_listeners
         from openagents_site.sign_in import checks, listeners  # noqa: F401 - they register themselves
         from openagents_site.sign_in.staff import hide_unused_tables
+        from openagents_site.staff.roles import NewPermissions
 
         register_listeners()
         hide_unused_tables()
+        # This app is the last that `migrate` tells, so by then the permissions of every app are there.
+        self.new_permissions = NewPermissions()
+        pre_migrate.connect(self.new_permissions.before, sender=self)
+        post_migrate.connect(self.new_permissions.after, sender=self)

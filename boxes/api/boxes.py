@@ -183,6 +183,7 @@ class BoxCommands(APIView):
 class ForgetBox(APIView):
     lookup_errors = ("box_not_found",)
     staff_only = True
+    staff_permission = "boxes.forget_box"
 
     @extend_schema(
         summary="Close the row of a box that cannot be stopped",

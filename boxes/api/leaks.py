@@ -82,6 +82,7 @@ class Leaks(OwnedList):
 class StopLeak(APIView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
+    staff_permission = "boxes.handle_reconciliationevent"
 
     @extend_schema(
         summary="Stop a leaked box",
@@ -96,6 +97,7 @@ class StopLeak(APIView):
 class AdoptLeak(APIView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
+    staff_permission = "boxes.handle_reconciliationevent"
 
     @extend_schema(
         summary="Adopt a leaked box into a conversation",
@@ -125,6 +127,7 @@ class AdoptLeak(APIView):
 class DismissLeak(APIView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
+    staff_permission = "boxes.handle_reconciliationevent"
 
     @extend_schema(
         summary="Let a leaked box be",

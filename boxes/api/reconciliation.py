@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-from django.db import connection
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -14,7 +12,7 @@ from rest_framework.views import APIView
 
 from base.api.schema import refusals
 from boxes.errors import PROVIDER_ERRORS
-from boxes.reconciler import PassResult, reconcile
+from boxes.reconciler.requested import reconcile_within
 
 LONGEST_WAIT_SECONDS = 25.0
 
@@ -28,25 +26,9 @@ class PassSerializer(serializers.Serializer[Any]):
     )
 
 
-class _Pass(threading.Thread):
-    """A pass in a thread of its own, with a connection of its own: it goes on when nobody waits any more."""
-
-    def __init__(self) -> None:
-        super().__init__(name="requested-pass", daemon=True)
-        self.result: PassResult | None = None
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self.result = reconcile()
-        except Exception as error:
-            self.error = error
-        finally:
-            connection.close()
-
-
 class Reconcile(APIView):
     staff_only = True
+    staff_permission = "boxes.run_scheduleslot"
 
     @extend_schema(
         summary="Reconcile now",
@@ -57,14 +39,8 @@ class Reconcile(APIView):
         responses={200: PassSerializer, 202: PassSerializer},
     )
     def post(self, request: Request) -> Response:
-        work = _Pass()
-        connection.close()  # nothing is held while waiting
-        work.start()
-        work.join(LONGEST_WAIT_SECONDS)
-        if work.is_alive():
+        result = reconcile_within(LONGEST_WAIT_SECONDS)
+        if result is None:
             return Response({"status": "running", "summary": {}}, status=202)
-        if work.error is not None:
-            raise work.error
-        assert work.result is not None
-        status = "skipped" if work.result.skipped else "done"
-        return Response({"status": status, "summary": work.result.as_dict()})
+        status = "skipped" if result.skipped else "done"
+        return Response({"status": status, "summary": result.as_dict()})

@@ -103,6 +103,10 @@ class Box(Leased):
         db_table = "conversation_boxes"
         verbose_name_plural = "boxes"
         ordering = ["-created_at", "-id"]
+        permissions = [
+            ("stop_box", "Can stop box"),
+            ("forget_box", "Can close the row of a box that cannot be stopped"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["conversation", "label"],
@@ -155,6 +159,15 @@ class Box(Leased):
                 fields=["stopped_at"],
                 condition=Q(stopped_at__isnull=False),
                 name="conversation_boxes_month_index",
+            ),
+            models.Index(fields=["state", "-created_at"], name="conversation_boxes_state_index"),
+            models.Index(
+                fields=["stop_reason", "-created_at"],
+                condition=Q(stop_reason__isnull=False),
+                name="conversation_boxes_why_index",
+            ),
+            models.Index(
+                fields=["label"], opclasses=["varchar_pattern_ops"], name="conversation_boxes_label_index"
             ),
         ]
         triggers = [

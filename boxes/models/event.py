@@ -52,7 +52,9 @@ class ReconciliationEvent(models.Model):
 
     class Meta:
         db_table = "box_reconciliation_events"
+        verbose_name = "sighting"
         ordering = ["-observed_at", "-id"]
+        permissions = [("handle_reconciliationevent", "Can stop, adopt and dismiss leaks")]
         constraints = [
             models.UniqueConstraint(
                 fields=["provider_box_id", "event_type"],
@@ -71,7 +73,14 @@ class ReconciliationEvent(models.Model):
                 fields=["event_type", "observed_at"],
                 condition=Q(handled_at__isnull=True),
                 name="box_events_open_index",
-            )
+            ),
+            models.Index(fields=["-observed_at"], name="box_events_newest_index"),
+            models.Index(fields=["event_type", "-observed_at"], name="box_events_type_index"),
+            models.Index(
+                fields=["resolution", "-observed_at"],
+                condition=Q(resolution__isnull=False),
+                name="box_events_resolution_index",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -93,7 +102,8 @@ class WebhookDelivery(models.Model):
 
     class Meta:
         db_table = "box_webhook_deliveries"
-        verbose_name_plural = "webhook deliveries"
+        verbose_name = "delivery of the provider"
+        verbose_name_plural = "deliveries of the provider"
         ordering = ["-received_at"]
         indexes = [
             models.Index(

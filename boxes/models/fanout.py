@@ -32,7 +32,10 @@ class FanoutRequest(models.Model):
 
     class Meta:
         db_table = "box_fanout_requests"
+        verbose_name = "plan of several boxes"
+        verbose_name_plural = "plans of several boxes"
         ordering = ["-created_at", "-id"]
+        permissions = [("cancel_fanoutrequest", "Can end what of a plan still waits")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(requested_count__gt=0) & Q(admitted_count__gte=0) & Q(queued_count__gte=0),
@@ -43,7 +46,8 @@ class FanoutRequest(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["conversation", "-created_at"], name="box_fanout_requests_list_index")
+            models.Index(fields=["conversation", "-created_at"], name="box_fanout_requests_list_index"),
+            models.Index(fields=["-created_at"], name="box_fanout_requests_new_index"),
         ]
 
     def __str__(self) -> str:
@@ -81,6 +85,8 @@ class FanoutItem(models.Model):
 
     class Meta:
         db_table = "box_fanout_items"
+        verbose_name = "planned box"
+        verbose_name_plural = "planned boxes"
         ordering = ["queue_sequence"]
         constraints = [
             models.UniqueConstraint(fields=["request", "position"], name="box_fanout_items_position_index"),

@@ -44,6 +44,9 @@ class ScheduleSlot(Leased):
 
     class Meta:
         db_table = "schedule_slots"
+        verbose_name = "periodic pass"
+        verbose_name_plural = "periodic passes"
+        permissions = [("run_scheduleslot", "Can run a periodic pass now")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(interval_ms__gt=0) & Q(initial_delay_ms__gte=0), name="schedule_slots_times_check"
@@ -63,6 +66,8 @@ class ProcessHeartbeat(models.Model):
 
     class Meta:
         db_table = "process_heartbeats"
+        verbose_name = "process"
+        verbose_name_plural = "processes"
 
     def __str__(self) -> str:
         return self.name

@@ -103,6 +103,7 @@ class Assignment(Leased):
     class Meta:
         db_table = "forge_assignments"
         ordering = ["-admitted_at", "-id"]
+        permissions = [("finish_assignment", "Can end assignment")]
         constraints = [
             models.UniqueConstraint(
                 fields=["issue"], condition=IS_LIVE, name="forge_assignments_one_active_issue_index"
@@ -143,6 +144,12 @@ class Assignment(Leased):
             models.Index(fields=["issue", "admitted_at", "id"], name="forge_assignments_issue_index"),
             models.Index(fields=["conversation", "-admitted_at", "-id"], name="forge_assignments_list_index"),
             models.Index(fields=["run"], condition=Q(run__isnull=False), name="forge_assignments_run_index"),
+            models.Index(fields=["-admitted_at"], name="forge_assignments_newest_index"),
+            models.Index(
+                fields=["state", "-admitted_at"],
+                condition=Q(state__in=[state.value for state in TERMINAL]),
+                name="forge_assignments_ended_index",
+            ),
         ]
         triggers = [
             Immutable(

@@ -46,6 +46,7 @@ class Push(models.Model):
 
     class Meta:
         db_table = "forge_pushes"
+        verbose_name_plural = "pushes"
         ordering = ["-sequence"]
         constraints = [
             models.UniqueConstraint(fields=["repository", "sequence"], name="forge_pushes_sequence_index"),
@@ -79,6 +80,8 @@ class PushIntent(models.Model):
 
     class Meta:
         db_table = "forge_push_intents"
+        verbose_name = "push under way"
+        verbose_name_plural = "pushes under way"
 
     def __str__(self) -> str:
         return f"push by {self.principal}"

@@ -61,6 +61,7 @@ class Repository(models.Model):
 
     class Meta:
         db_table = "forge_repositories"
+        verbose_name_plural = "repositories"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint("owner", Lower("name"), name="forge_repositories_name_index"),
@@ -121,6 +122,8 @@ class Membership(models.Model):
 
     class Meta:
         db_table = "forge_memberships"
+        verbose_name = "member of a repository"
+        verbose_name_plural = "members of repositories"
         ordering = ["created_at", "id"]
         constraints = [
             models.UniqueConstraint(fields=["repository", "user"], name="forge_memberships_member_index"),

@@ -14,13 +14,14 @@ from django.urls import reverse
 Item = dict[str, Any]
 
 # Group -> (model, icon, and a title where the model's own name says too little)
-GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
+Entry = tuple[str, str, str]
+GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Boxes and runs",
         (
             ("boxes.Box", "deployed_code", ""),
             ("runs.Run", "terminal", ""),
-            ("boxes.FanoutRequest", "account_tree", ""),
+            ("boxes.FanoutRequest", "account_tree", "Plans"),
         ),
     ),
     (
@@ -47,10 +48,6 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("forge.Issue", "adjust", ""),
             ("forge.Assignment", "assignment", ""),
             ("forge.Push", "publish", ""),
-            ("forge.Comment", "comment", ""),
-            ("forge.Membership", "group", ""),
-            ("forge.MachineGrant", "key", ""),
-            ("forge.AssignmentCredential", "vpn_key", ""),
         ),
     ),
     (
@@ -61,6 +58,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("accounts.ApiToken", "token", ""),
             ("conversations.Conversation", "forum", ""),
             ("conversations.Message", "chat", ""),
+            ("admin.LogEntry", "history", "What staff did"),
         ),
     ),
     (
@@ -72,21 +70,24 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("django_q.Schedule", "event_repeat", ""),
             ("django_q.OrmQ", "hourglass_top", ""),
             ("django_q.Failure", "error", ""),
-            ("django_q.Success", "task_alt", ""),
         ),
     ),
 )
-OTHER = "More"
+OTHER = "Other tables"
 
 
 def navigation(request: HttpRequest) -> list[Item]:
-    """Every list that the caller may see, in groups. A list that no group names is under "More", so none is out of reach."""
+    """Every list that the caller may see, in groups. A list that no group names is under the last, which is
+    folded away, so none is out of reach."""
     overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
     named = [(title, [_named(*entry) for entry in entries]) for title, entries in GROUPS]
     known = {model for _, entries in named for model, _ in entries}
     rest = [(model, _item(model, "table", "")) for model in admin.site._registry if model not in known]
     groups = [(title, list(_allowed(request, entries))) for title, entries in [*named, (OTHER, rest)]]
-    return [{"items": [overview]}, *({"title": title, "items": items} for title, items in groups if items)]
+    shown = [
+        {"title": title, "items": items, "collapsible": title == OTHER} for title, items in groups if items
+    ]
+    return [{"items": [overview]}, *shown]
 
 
 def _named(label: str, icon: str, title: str) -> tuple[type[Model], Item]:

@@ -25,6 +25,8 @@ class RunLogChunk(models.Model):
 
     class Meta:
         db_table = "box_run_log_chunks"
+        verbose_name = "piece of a run's log"
+        verbose_name_plural = "pieces of runs' logs"
         ordering = ["run_id", "raw_start"]
         constraints = [
             models.UniqueConstraint(fields=["run", "raw_start"], name="box_run_log_chunks_start_index"),

@@ -110,6 +110,7 @@ class Run(Leased):
     class Meta:
         db_table = "box_runs"
         ordering = ["-admitted_at", "-id"]
+        permissions = [("cancel_run", "Can cancel run")]
         constraints = [
             models.UniqueConstraint(
                 fields=["conversation_box"],
@@ -152,6 +153,12 @@ class Run(Leased):
                 fields=["conversation_box"],
                 condition=Q(kill_confirmed=False),
                 name="box_runs_unkilled_index",
+            ),
+            models.Index(fields=["-admitted_at"], name="box_runs_newest_index"),
+            models.Index(
+                fields=["state", "-admitted_at"],
+                condition=Q(state__in=[state.value for state in TERMINAL]),
+                name="box_runs_ended_index",
             ),
         ]
         triggers = [

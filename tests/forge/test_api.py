@@ -430,7 +430,8 @@ def test_staff_pages_show_everything_and_cancel(client, staff, wanted, repositor
         not in pages.get(f"/admin/forge/assignmentcredential/{credential.pk}/change/").text
     )
 
-    pages.post("/admin/forge/assignment/", {"action": "cancel", "_selected_action": [str(one.pk)]})
+    chosen = {"action": "cancel", "index": "0", "_selected_action": [str(one.pk)], "confirmed": "yes"}
+    pages.post("/admin/forge/assignment/", chosen)
 
     assert Assignment.objects.get().state == "cancelled"
 

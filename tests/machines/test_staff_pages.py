@@ -35,7 +35,8 @@ def address(wire: Wire) -> str:
 
 
 def test_a_machine_is_revoked_from_the_list(browser: Client, wire: Wire) -> None:
-    browser.post("/admin/work/machine/", {"action": "revoke", "_selected_action": [str(wire.machine.pk)]})
+    chosen = {"action": "revoke", "index": "0", "_selected_action": [str(wire.machine.pk)], "confirmed": "yes"}
+    browser.post("/admin/work/machine/", chosen)
 
     assert Machine.objects.get().status == "revoked"
 

@@ -52,7 +52,8 @@ class Delegation(models.Model):
             checks.check("work_delegations_permissions_check", checks.at_most("permissions", limits.PERMISSIONS_BYTES)),
         ]  # fmt: skip
         indexes = [
-            models.Index(fields=["machine"], condition=Q(closed_at__isnull=True), name="work_delegations_open_index")
+            models.Index(fields=["machine"], condition=Q(closed_at__isnull=True), name="work_delegations_open_index"),
+            models.Index(fields=["-offered_at"], name="work_delegations_newest_index"),
         ]  # fmt: skip
         triggers = [
             Immutable(

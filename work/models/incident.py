@@ -54,6 +54,7 @@ class Incident(models.Model):
     class Meta:
         db_table = "incidents"
         ordering = ["-created_at", "-id"]
+        permissions = [("close_incident", "Can close incident")]
         constraints = [
             checks.one_of("incidents_surface_check", "surface", IncidentSurface.values),
             checks.one_of("incidents_severity_check", "severity", Severity.values),
@@ -72,6 +73,8 @@ class Incident(models.Model):
             ),
             models.Index(fields=["code", "owner_user", "-created_at"], name="incidents_recurrence_index"),
             models.Index(fields=["-created_at", "-id"], name="incidents_newest_index"),
+            models.Index(fields=["status", "-created_at"], name="incidents_status_index"),
+            models.Index(fields=["severity", "-created_at"], name="incidents_severity_index"),
             models.Index(
                 fields=["correlation_ref"],
                 condition=Q(correlation_ref__isnull=False),

@@ -106,6 +106,7 @@ class Job(Leased):
     class Meta:
         db_table = "work_jobs"
         ordering = ["-created_at", "-id"]
+        permissions = [("cancel_job", "Can cancel job")]
         constraints = [
             checks.check(
                 "work_jobs_terminal_report_check",
@@ -156,6 +157,13 @@ class Job(Leased):
                 name="work_jobs_machine_active_index",
             ),
             models.Index(fields=["conversation", "-created_at", "-id"], name="work_jobs_list_index"),
+            models.Index(fields=["-created_at"], name="work_jobs_newest_index"),
+            models.Index(fields=["kind", "-created_at"], name="work_jobs_kind_index"),
+            models.Index(
+                fields=["status", "-created_at"],
+                condition=Q(status__in=[status.value for status in TERMINAL]),
+                name="work_jobs_ended_index",
+            ),
         ]
         triggers = [
             JobScope(name="job_1_scope"),

@@ -25,6 +25,8 @@ class JobBox(models.Model):
 
     class Meta:
         db_table = "work_job_boxes"
+        verbose_name = "box of a job"
+        verbose_name_plural = "boxes of jobs"
         ordering = ["id"]
 
     def __str__(self) -> str:

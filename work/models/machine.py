@@ -60,6 +60,7 @@ class Machine(models.Model):
     class Meta:
         db_table = "machines"
         ordering = ["-created_at", "-id"]
+        permissions = [("revoke_machine", "Can revoke machine")]
         constraints = [
             checks.check("machines_name_check", "btrim(name) <> ''"),
             checks.one_of("machines_tier_check", "tier", MachineTier.values),
@@ -120,6 +121,7 @@ class MachinePairing(models.Model):
 
     class Meta:
         db_table = "machine_pairings"
+        verbose_name = "pairing"
         ordering = ["-created_at", "-id"]
         constraints = [
             checks.check("machine_pairings_name_check", "btrim(name) <> ''"),

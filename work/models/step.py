@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pgtrigger
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from work import limits
@@ -20,6 +21,7 @@ IDENTITY = ["work_job", "sequence", "provider_call_id", "provider_item_id", "pro
             "report_offset", "requested_at"]  # fmt: skip
 FROZEN = ["status", "outcome_digest", "result", "error", "usage", "executor_id", "executor_disclosure",
           "target_receipt_refs", "attribution_refs", "started_at", "completed_at"]  # fmt: skip
+UNUSUAL = [status.value for status in StepStatus if status != StepStatus.SUCCEEDED]
 SHAPE = """case status
     when 'requested' then started_at is null and completed_at is null and outcome_digest is null
         and result is null and error is null
@@ -68,6 +70,14 @@ class JobStep(models.Model):
     class Meta:
         db_table = "work_job_steps"
         ordering = ["work_job_id", "sequence"]
+        indexes = [
+            models.Index(fields=["-requested_at"], name="work_job_steps_newest_index"),
+            models.Index(
+                fields=["status", "-requested_at"],
+                condition=Q(status__in=UNUSUAL),
+                name="work_job_steps_unusual_index",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["work_job", "sequence"], name="work_job_steps_sequence_index"),
             models.UniqueConstraint(fields=["work_job", "provider_call_id"], name="work_job_steps_call_index"),

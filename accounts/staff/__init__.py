@@ -1,0 +1,1 @@
+"""What staff see of users and tokens, and what they may do to them."""

@@ -1,0 +1,1 @@
+"""What staff see of boxes, and what they may do to them."""

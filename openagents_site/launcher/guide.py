@@ -85,10 +85,9 @@ class Guide:
         token = private / provision.TOKEN_FILE
         self._terminal.say()
         for name, value in (
-            (
-                "site",
-                f"{self._url}/admin/    API: {self._url}/api/v1/    its description: {self._url}/api/docs/",
-            ),
+            ("staff", f"{self._url}/admin/"),
+            ("fleet", f"{self._url}/fleet/"),
+            ("API", f"{self._url}/api/v1/    its description: {self._url}/api/docs/"),
             ("user", provisioned.user),
             ("password", _secret(password, shown=provisioned.created)),
             ("token", _secret(token, shown=provisioned.token_created)),

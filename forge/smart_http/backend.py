@@ -68,7 +68,7 @@ class Call:
 
 
 class Backend:
-    """One run of the program. Leaving the context ends it and every process that it started."""
+    """One run of the program. Leaving the context ends it and every process that it started, and hears its client out."""
 
     def __init__(
         self,
@@ -82,6 +82,7 @@ class Backend:
     ) -> None:
         self._deadline = time.monotonic() + seconds
         self._feeder: threading.Thread | None = None
+        self._stop_client: Callable[[], None] = lambda: None
         self._process = subprocess.Popen(
             [http_backend()],
             stdin=subprocess.PIPE,
@@ -98,8 +99,15 @@ class Backend:
             )  # before it is fed: what it starts then is bound too
         self._output = self._pipe(self._process.stdout)
 
-    def feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None]) -> None:
-        """Give Git its input from a thread: `pieces()` until it is empty. What that raises is for `on_error` to deal with."""
+    def feed(
+        self,
+        pieces: Callable[[], bytes],
+        on_error: Callable[[Exception], None],
+        stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Give Git its input from a thread: `pieces()` until it is empty. What that raises is for `on_error` to deal with;
+        after `stop()` it has no more to give."""
+        self._stop_client = stop
         self._feeder = threading.Thread(target=self._feed, args=(pieces, on_error), daemon=True)
         self._feeder.start()
 
@@ -155,6 +163,16 @@ class Backend:
         if self._process.poll() is None:
             self.kill()
         self.end()
+        self._hear_out()
+
+    def _hear_out(self) -> None:
+        """Whoever answers has the connection to itself: nothing of ours reads from it any more."""
+        if self._feeder is None:
+            return
+        self._feeder.join(max(0.0, self._deadline - time.monotonic()))
+        if self._feeder.is_alive():
+            self._stop_client()
+            self._feeder.join(END_SECONDS)
 
     def _feed(self, pieces: Callable[[], bytes], on_error: Callable[[Exception], None]) -> None:
         stdin = self._pipe(self._process.stdin)
@@ -162,7 +180,7 @@ class Backend:
             while piece := pieces():
                 _write_all(stdin, piece)
         except (BrokenPipeError, ValueError):
-            return  # Git has heard enough, or was ended
+            _drain(pieces)  # Git has heard enough, or was ended
         except Exception as error:
             on_error(error)
         finally:
@@ -205,6 +223,13 @@ def _head(data: bytes) -> Head:
         else:
             headers.append((name, value))
     return Head(status, tuple(headers))
+
+
+def _drain(pieces: Callable[[], bytes]) -> None:
+    """The rest of it, for nobody: a client that is still sending does not hear its answer."""
+    with suppress(Exception):
+        while pieces():
+            continue
 
 
 def _write_all(pipe: IO[bytes], data: bytes) -> None:

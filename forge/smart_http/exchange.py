@@ -24,7 +24,13 @@ class Exchange:
     """Runs Git's side of one push. Leaving the context ends it; unless it was allowed, no ref moves any more then."""
 
     def __init__(
-        self, repository: Repository, call: Call, pieces: Callable[[], bytes], *, seconds: float
+        self,
+        repository: Repository,
+        call: Call,
+        pieces: Callable[[], bytes],
+        *,
+        seconds: float,
+        stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._asked, self._said, self._output = bytearray(), None, bytearray()
         self.broken: Exception | None = None
@@ -47,7 +53,7 @@ class Exchange:
         finally:
             os.close(updates_in)  # only Git holds them now: when it ends, what is here ends too
             os.close(verdict_out)
-        self.backend.feed(pieces, self._break)
+        self.backend.feed(pieces, self._break, stop)
 
     def until_asked(self) -> list[RefUpdate] | None:
         """What the hook asks for; None if Git ended without asking, since there was nothing to do or it would not do it.

@@ -30,7 +30,7 @@ def answer(repository: Repository, call: Call, body: RequestBody | None) -> Http
         if body is None:
             backend.close_input()
         else:
-            backend.feed(body.read, broken_off)
+            backend.feed(body.read, broken_off, body.stop)
         head, first = _head(backend)
     except (Timeout, BadAnswer):
         if broken:
@@ -42,7 +42,7 @@ def answer(repository: Repository, call: Call, body: RequestBody | None) -> Http
     except BaseException:
         backend.__exit__()
         raise
-    return with_head(StreamingHttpResponse(_pieces(backend, first)), head)
+    return with_head(StreamingHttpResponse(_Pieces(backend, first)), head)
 
 
 def with_head(response: HttpResponseBase, head: Head) -> HttpResponseBase:
@@ -64,10 +64,18 @@ def _head(backend: Backend) -> tuple[Head, bytes]:
     return found
 
 
-def _pieces(backend: Backend, first: bytes) -> Iterator[bytes]:
-    """The rest of the output. Closed early, because the client is gone, it ends Git."""
-    with backend:
-        if first:
-            yield first
-        while piece := backend.read():
+class _Pieces:
+    """The rest of the output. Closed, at its end or early because the client is gone, it ends Git; also where nobody has begun
+    to read it."""
+
+    def __init__(self, backend: Backend, first: bytes) -> None:
+        self._backend, self._first = backend, first
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._first:
+            yield self._first
+        while piece := self._backend.read():
             yield piece
+
+    def close(self) -> None:
+        self._backend.__exit__()

@@ -44,7 +44,8 @@ def answer(
     if text := _beside_its_branch(who, listed):
         return _text(403, text)
     push = _Push(repository, shown, who, started)
-    with Exchange(repository, call, _with_list(listed, body), seconds=seconds) as exchange:
+    pieces = _with_list(listed, body)
+    with Exchange(repository, call, pieces, seconds=seconds, stop=body.stop) as exchange:
         try:
             updates = exchange.until_asked()
             if updates is not None:

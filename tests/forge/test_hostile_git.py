@@ -6,15 +6,19 @@ import hashlib
 import http.client
 import shutil
 import struct
+import threading
 import zlib
 from base64 import b64encode
 
+import psutil
 import pytest
 import requests
 
 from forge import closing, pushes, receipts
 from forge import git as forge_git
 from forge.models import Push, PushIntent
+from forge.smart_http import fetching
+from forge.smart_http.backend import Backend, Call
 from forge.smart_http.ref_list import RefUpdate
 from tests.forge.conftest import refs_of
 from tests.forge.server import Git, WebServer
@@ -236,3 +240,37 @@ def test_an_update_is_read_from_the_words_of_the_hook():
     said = f"create {ZERO} {'1' * 40} {LINE_ENDS}\n.\n".encode()
 
     assert _updates(said) == [RefUpdate(LINE_ENDS, None, "1" * 40)]
+
+
+CALL = Call("git-receive-pack", is_advertisement=False, content_type="application/x-git-receive-pack-request")
+
+
+def test_nothing_reads_from_a_client_that_is_being_answered(repository):
+    """One that sends the rest of its push slowly, though Git has ended: it is heard out, and then no more."""
+    stopped = threading.Event()
+    pieces = iter([b"this is no push", b""])
+
+    def piece() -> bytes:
+        found = next(pieces)
+        if not found:
+            assert stopped.wait(60)
+        return found
+
+    with Backend(repository, CALL, seconds=1) as backend:
+        backend.feed(piece, lambda error: None, stopped.set)
+        while backend.read():
+            continue
+
+    assert stopped.is_set()
+    assert backend._feeder is not None
+    assert not backend._feeder.is_alive()
+
+
+def test_an_answer_that_nobody_reads_leaves_no_git(repository):
+    call = Call("git-upload-pack", is_advertisement=True)
+    response = fetching.answer(repository, call, None)
+    git = psutil.Process().children(recursive=True)
+
+    response.close()
+
+    assert not any(child.is_running() and child.name().startswith("git") for child in git)

@@ -406,3 +406,19 @@ def test_a_driver_claims_no_other_kind_of_job(connected: Wire) -> None:
     deep = create_job(conversation_id=conversation.id, owner_visitor_id=conversation.visitor_id, goal="think")
 
     assert drive(deep).status == "queued"
+
+
+def test_what_an_agent_asks_for_is_kept_in_every_script(connected: Wire) -> None:
+    job = delegate(connected)
+    drive(job)
+    connected.hear()
+
+    for _ in range(25):
+        answer = connected.tell(
+            "permission", job=str(job.pk), attempt=1, title="🙂" * 200, decision="refused", reason="🙂" * 200
+        )
+        assert answer.json()["refused"] == []
+
+    delegation = Delegation.objects.get(pk=job.pk)
+    assert delegation.refused_permissions == 25
+    assert 1 <= len(delegation.permissions) <= 20

@@ -6,6 +6,7 @@ changes nothing. The job is locked, so whoever drives it and whoever hears of it
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from base.clock import database_now
@@ -65,7 +66,7 @@ def progress(machine: Machine, body: Any) -> None:
 
 def permission(machine: Machine, body: Any) -> None:
     """`{"job", "attempt", "title", "tool"?, "decision", "reason"?}`: what the agent asked for, and how the machine's policy
-    answered. The last 20 are kept."""
+    answered. The last 20 are kept, as many as fit."""
     fields = Fields(body)
     delegation = _current(machine, fields)
     if delegation is None:
@@ -77,9 +78,17 @@ def permission(machine: Machine, body: Any) -> None:
         "reason": fields.text("reason", 200),
         "at": database_now().isoformat(),
     }
-    delegation.permissions = [*delegation.permissions, asked][-limits.PERMISSIONS_KEPT :]
+    delegation.permissions = _newest([*delegation.permissions, asked])
     delegation.refused_permissions += asked["decision"] == "refused"
     _save(delegation, "permissions", "refused_permissions")
+
+
+def _newest(permissions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last of them that there is room for: a character may be four bytes."""
+    kept = permissions[-limits.PERMISSIONS_KEPT :]
+    while len(json.dumps(kept, ensure_ascii=False).encode()) > limits.PERMISSIONS_BYTES:
+        kept = kept[1:]
+    return kept
 
 
 def result(machine: Machine, body: Any) -> None:

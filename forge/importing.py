@@ -11,12 +11,12 @@ from django.db import transaction
 from base.clock import database_now
 from forge import git, pushes, receipts
 from forge.errors import RepositoryNotMade
+from forge.git.environment import ASIDE
 from forge.models import Push, Repository
 
 OPERATOR = "operator:import"
 SECONDS = 3600.0
 PROTOCOLS = ("file", "https", "http", "ssh", "git")
-ASIDE = "refs/import/"
 REFSPECS = (f"+refs/heads/*:{ASIDE}heads/*", f"+refs/tags/*:{ASIDE}tags/*")
 
 
@@ -28,9 +28,10 @@ def import_from(repository: Repository, source: str) -> Push | None:
         _fetch(path, source)
         with transaction.atomic():
             pushes.lock(repository.pk)
-            before = _shown(git.refs(path))
-            _move(path, git.refs(path))
-            moved = receipts.changes(before, _shown(git.refs(path)))
+            refs = git.refs(path)
+            _check_names(refs)
+            _move(path, refs)
+            moved = receipts.changes(shown(refs), shown(git.refs(path)))
             if not moved:
                 return None
             duration = int((time.monotonic() - started) * 1000)
@@ -53,5 +54,16 @@ def _move(path: Path, refs: Mapping[str, str]) -> None:
     git.run(path, "update-ref", "--stdin", input_text="".join(lines))
 
 
-def _shown(refs: Mapping[str, str]) -> dict[str, str]:
+def _check_names(refs: Mapping[str, str]) -> None:
+    """A receipt is text: a name that is none cannot be in it."""
+    for ref in refs:
+        try:
+            ref.encode()
+        except UnicodeEncodeError:
+            name = ref.removeprefix(ASIDE).encode(errors="surrogateescape")
+            raise RepositoryNotMade(detail=f"the name of {name!r} is not UTF-8: rename it there") from None
+
+
+def shown(refs: Mapping[str, str]) -> dict[str, str]:
+    """The refs without what an import has put aside, or left there when it died."""
     return {ref: value for ref, value in refs.items() if not ref.startswith(ASIDE)}

@@ -18,6 +18,8 @@ from forge.conf import forge_settings, storage_root
 from forge.git.hook import PRE_RECEIVE
 
 HOOKS = "hooks"
+ASIDE = "refs/import/"
+"""Where an import puts what it fetches until all of it is here."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -81,6 +83,7 @@ def _configuration() -> dict[str, str]:
         "http.receivepack": "true",
         "http.uploadpack": "true",
         "uploadpack.allowFilter": "true",
+        "transfer.hideRefs": ASIDE.rstrip("/"),  # an import on its way is nobody's to see or to write
         "pack.threads": str(settings.pack_threads),
         "pack.windowMemory": "64m",
         "protocol.allow": "never",  # the server itself never fetches; an import says otherwise

@@ -88,7 +88,7 @@ class _Push:
     def _decide(self, exchange: Exchange, updates: Sequence[RefUpdate]) -> pushes.Decision:
         """The transaction. Its end, whichever it is, comes after the refs have moved or never will."""
         with transaction.atomic():
-            repository = pushes.lock(self.repository.pk)
+            self.repository = repository = pushes.lock(self.repository.pk)  # as it is now
             decision = pushes.judge(repository, self.shown, self.who, updates)
             if decision.reasons or decision.who is None:
                 return decision

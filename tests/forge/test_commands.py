@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -113,3 +114,16 @@ def git_in(folder, *arguments: str) -> None:
         env={"PATH": os.environ["PATH"], "HOME": str(folder)} | who,
         check=True,
     )
+
+
+def test_an_import_of_a_name_that_no_receipt_can_hold_is_refused_and_moves_nothing(owner, tmp_path, capsys):
+    source = tmp_path / "source"
+    git_in(tmp_path, "init", "--quiet", "--initial-branch=main", "source")
+    git_in(source, "commit", "--quiet", "--allow-empty", "-m", "one")
+    git_in(source, "branch", os.fsdecode(b"caf\xe9"))
+
+    with pytest.raises(CommandError, match="not UTF-8"):
+        call_command("forge", "import", "owner/old", str(source))
+
+    call_command("verify_receipts")
+    assert "owner/old: 0 receipts, all in order" in capsys.readouterr().out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
+import os
 import shutil
 import struct
 import threading
@@ -19,6 +21,7 @@ from forge import git as forge_git
 from forge.models import Push, PushIntent
 from forge.smart_http import fetching
 from forge.smart_http.backend import Backend, Call
+from forge.smart_http.bodies import RequestBody
 from forge.smart_http.ref_list import RefUpdate
 from tests.forge.conftest import refs_of
 from tests.forge.server import Git, WebServer
@@ -266,11 +269,23 @@ def test_nothing_reads_from_a_client_that_is_being_answered(repository):
     assert not backend._feeder.is_alive()
 
 
-def test_an_answer_that_nobody_reads_leaves_no_git(repository):
-    call = Call("git-upload-pack", is_advertisement=True)
-    response = fetching.answer(repository, call, None)
-    git = psutil.Process().children(recursive=True)
+@pytest.mark.parametrize("is_begun", [True, False], ids=["begun", "not begun"])
+def test_a_clone_that_nobody_reads_to_its_end_leaves_no_git(repository, is_begun):
+    path = forge_git.path_of(repository.storage_key)
+    (path / "large").write_bytes(os.urandom(4 * 2**20))  # more than a pipe holds
+    blob = forge_git.run(path, "hash-object", "-w", "large").strip()
+    forge_git.run(path, "update-ref", "refs/tags/large", blob)
+    want = f"0032want {blob}\n00000009done\n".encode()
+    environ = {"wsgi.input": io.BytesIO(want), "CONTENT_LENGTH": str(len(want))}
+    call = Call("git-upload-pack", is_advertisement=False, content_type="x")
+    response = fetching.answer(repository, call, RequestBody(environ, 2**20))
+    gits = [child for child in psutil.Process().children(recursive=True) if "git" in child.name()]
+    if is_begun:
+        assert b"NAK" in next(iter(response))
+        assert all(git.is_running() for git in gits)
 
     response.close()
 
-    assert not any(child.is_running() and child.name().startswith("git") for child in git)
+    assert gits
+    psutil.wait_procs(gits, timeout=60)
+    assert not any(git.is_running() for git in gits)

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from forge import git, pushes, receipts
+from forge.importing import shown
 from forge.management.finding import repositories_called
 from forge.models import Push, Repository
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         if not git.works(repository.storage_key):
             found = [receipts.Broken(repository.pk, None, "is not on disk")]
         else:
-            found = list(receipts.problems(repository, git.refs(path)))
+            found = list(receipts.problems(repository, shown(git.refs(path))))
         for one in found:
             where = "" if one.sequence is None else f" receipt {one.sequence}:"
             line = {"repository": str(repository), "sequence": one.sequence, "problem": one.problem}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,8 @@ from .supervisor.settings import RECORD
 _ASK_SECONDS = 30.0  # above the supervisor's own limit for ending a box
 _GONE_SECONDS = 20.0
 _LOOK_SECONDS = 0.01
-_ATTEMPTS = 500
+_LONGEST_LOOK_SECONDS = 0.25  # each look goes through all processes of the machine
+_ATTEMPTS = 100
 _PATIENT_ATTEMPTS = 3
 
 
@@ -69,8 +71,21 @@ def _end_rest(spec: BoxSpec, record: SupervisorRecord | None) -> int:
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in left:
                 processes.send(pid, number)
-        time.sleep(_LOOK_SECONDS)
+        if attempt >= _PATIENT_ATTEMPTS:
+            _bury(spec, ended)
+        time.sleep(min(_LONGEST_LOOK_SECONDS, _LOOK_SECONDS * max(1.0, attempt / 10)))
     raise RuntimeFault("stop_failed", "some processes of the box could not be ended")
+
+
+def _bury(spec: BoxSpec, ended: set[int]) -> None:
+    """Collect those of the dead that came to this process, as orphans do to the first process of a container: the kernel
+    ends no namespace before the last one that was in it is collected."""
+    dead = set(ended)
+    if spec.uid is not None:
+        dead |= {pid for pid in processes.pids() if spec.uid in processes.uids(pid)}
+    for pid in dead:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def _left(spec: BoxSpec, record: SupervisorRecord | None, attempt: int) -> set[int]:

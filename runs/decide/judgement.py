@@ -138,7 +138,7 @@ def _drain(run: RunView, seen: Observation, now: datetime, policy: Policy, chang
         stuck = _again(run, None, now, policy, attempts=run.step_failures + 1)
         stuck.changes.update({**changes, "step_failures": run.step_failures + 1})
         end = known_end(after, now, missing)
-        gives_up = run.step_failures + 1 >= policy.drain_attempts or is_late(run, now)
+        gives_up = run.step_failures + 1 >= policy.drain_attempts or (is_late(run, now) and not seen.is_cut)
         if gives_up and end:
             return _with(end, changes)
         return replace(stuck, next_in=0.0) if seen.is_cut else stuck

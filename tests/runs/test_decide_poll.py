@@ -205,6 +205,15 @@ def test_a_poll_that_waited_is_followed_at_once_and_one_that_could_not_wait_is_n
     assert told(old, policy=WAITING, waited_seconds=0.1, **seen).next_in == 1.0
 
 
+def test_an_answer_that_was_cut_is_asked_for_again_also_past_the_deadline() -> None:
+    seen = {"present": True, "alive": False, "exit_status": 0, "log_size": 100, "is_cut": True}
+
+    first, last = told(view(**LATE), **seen), told(view(step_failures=7, **LATE), **seen)
+
+    assert (first.end, first.next_in) == (None, 0.0)
+    assert ended(last) == ("completed", None)
+
+
 @pytest.mark.parametrize(
     "known",
     [

@@ -37,6 +37,25 @@ asyncio.run(main(choose(sys.argv[2])))
 """
 
 
+FIRST_PROCESS = """
+import asyncio, ctypes, json, os, pathlib, signal, sys
+sys.path.insert(0, sys.argv[1])
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans come to this process, as to the first one of a container
+from localbox.runtime import choose
+from localbox.runtime.interface import BoxSpec
+values = json.loads(sys.argv[3])
+
+async def main(runtime):
+    spec = BoxSpec(values["box_id"], pathlib.Path(values["root"]), values["uid"])
+    box = await runtime.start(spec)
+    await box.start_detached("exec sleep 61.6231", cwd=None)
+    os.kill(box.record.pid, signal.SIGKILL)
+    await runtime.sweep([spec])
+
+asyncio.run(main(choose(sys.argv[2])))
+"""
+
+
 def _killed_provider(rig: Rig) -> tuple[Box, SupervisorRecord]:
     """A box whose provider was killed while it waited for a command of it."""
     spec = rig.spec()
@@ -154,6 +173,15 @@ def test_it_sweeps_what_a_dead_supervisor_left(rig: Rig) -> None:
     call(rig.runtime.sweep([box.spec]))
 
     assert running("61.6201") == []
+
+
+def test_it_sweeps_orphans_that_it_has_to_collect_itself(rig: Rig) -> None:
+    spec = rig.spec()
+    values = json.dumps({"box_id": spec.box_id, "root": str(spec.root), "uid": spec.uid})
+
+    subprocess.run([sys.executable, "-c", FIRST_PROCESS, str(ROOT), rig.runtime.name, values], check=True)
+
+    assert running("61.6231") == []
 
 
 def test_it_sweeps_a_supervisor_whose_record_the_box_took_away(plain_rig: Rig) -> None:

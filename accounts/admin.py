@@ -31,6 +31,7 @@ class UserAdmin(StaffAdmin, StockUserAdmin):
     list_display = ("username", "github_login", "slug", "is_staff", "is_active", "last_login", "deleted_at")
     list_filter = ("is_staff", "is_superuser", "is_active", "groups")
     search_exactly = False
+    sortable_by = None
     search_fields = ("username", "github_login", "slug", "email")
     search_help_text = "Name, login or address"
     readonly_fields = ("slug", "github_id", "github_login", "github_avatar_url", "deleted_at", "last_login",

@@ -96,7 +96,7 @@ class BoxAdmin(ReadOnlyAdmin):
                     ("id", "owner"),
                     ("state", "setup_status"),
                     ("created_at", "last_activity_at"),
-                    ("expires_at", "extended_until"),
+                    ("ends", "extended_until"),
                 )
             },
         ),
@@ -142,6 +142,12 @@ class BoxAdmin(ReadOnlyAdmin):
     @display(description="owner")
     def owner(self, box: Box) -> str | None:
         return owner_link(box.conversation)
+
+    @display(description="is stopped at")
+    def ends(self, box: Box) -> str | None:
+        """The latest time, and the rule that it comes from."""
+        end = box.lease_end
+        return None if end is None else f"{end.at:%Y-%m-%d %H:%M:%S} ({end.because.value.replace('_', ' ')})"
 
     @display(description="trouble")
     def trouble(self, box: Box) -> str | None:

@@ -199,8 +199,7 @@ AXES_VERBOSE = False
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
-DATE_FORMAT = "Y-m-d"
-DATETIME_FORMAT = "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = ["openagents_site.formats"]
 USE_TZ = True
 STATIC_URL = "/static/"
 # A fresh installation has its pages without a collectstatic: files come straight from the packages.

@@ -19,7 +19,7 @@ from unfold.enums import ActionVariant
 from unfold.widgets import INPUT_CLASSES, SELECT_CLASSES
 
 from base.admin.actions import MOST_ROWS, Action, Outcome, carry_out, carry_out_on_list, public_id, said
-from base.admin.cells import short
+from base.admin.cells import beside, short
 
 CONFIRMED = "confirmed"
 FROM_LIST = "action"
@@ -127,7 +127,7 @@ class ActingAdmin(ModelAdmin):
             **self.admin_site.each_context(request),
             "title": action.title,
             "action": action,
-            "rows": [(public_id(row), str(row), self.describe(row)) for row in rows],
+            "rows": [(public_id(row), str(row), beside(row, self.describe(row))) for row in rows],
             "opts": self.opts,
             "form": form,
             "back": back,

@@ -58,6 +58,11 @@ def short(text: Any, longest: int = SHORT) -> str:
     return f"{line[: longest - 1]}…" if cut else line
 
 
+def beside(row: Any, state: str) -> str:
+    """The state, to be shown beside the row's name; nothing if the name says it."""
+    return "" if not state or f"({state})" in str(row) else state
+
+
 def page_of(model: type[Model], key: Any) -> str | None:
     """The address of a row's staff page; None where there is none."""
     opts = model._meta

@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from base.admin.cells import page_of, short
+from base.admin.cells import beside, page_of, short
 
 SHOWN = 5
 STATES = ("state", "status", "resolution")
@@ -69,7 +69,9 @@ def _looked_up(relation: Relation, row: Model, request: HttpRequest) -> Related 
     first = list(rows[: SHOWN + 1])
     if not first:
         return None
-    entries = [Entry(page_of(type(item), item.pk), short(item), _state(item)) for item in first[:SHOWN]]
+    entries = [
+        Entry(page_of(type(item), item.pk), short(item), beside(item, _state(item))) for item in first[:SHOWN]
+    ]
     return Related(relation.title, entries, _list(relation, row, rows.model) if len(first) > SHOWN else None)
 
 

@@ -51,7 +51,7 @@ class FanoutRequest(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.requested_count} boxes"
+        return "1 box" if self.requested_count == 1 else f"{self.requested_count} boxes"
 
 
 class FanoutItem(models.Model):

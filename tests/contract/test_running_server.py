@@ -24,4 +24,3 @@ def test_the_tour_goes_through_every_operation(server: Running, exchanges: dict[
     }
 
     assert set(exchanges) == described
-

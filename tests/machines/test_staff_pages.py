@@ -35,7 +35,12 @@ def address(wire: Wire) -> str:
 
 
 def test_a_machine_is_revoked_from_the_list(browser: Client, wire: Wire) -> None:
-    chosen = {"action": "revoke", "index": "0", "_selected_action": [str(wire.machine.pk)], "confirmed": "yes"}
+    chosen = {
+        "action": "revoke",
+        "index": "0",
+        "_selected_action": [str(wire.machine.pk)],
+        "confirmed": "yes",
+    }
     browser.post("/admin/work/machine/", chosen)
 
     assert Machine.objects.get().status == "revoked"

@@ -15,7 +15,8 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,11 +86,13 @@ def call(
     json: Any = None,
     body: bytes | None = None,
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES,
+    permitted: Callable[[str], bool] | None = None,
 ) -> Reply:
     """Make one request and read its whole answer within `deadline_seconds`, counted from now.
 
-    `json` is sent with sorted keys and without spaces, so equal values are equal bytes. Raises TransportFailure,
-    DeadlineExceeded or BodyTooLarge; after any of them the request may or may not have been acted upon.
+    `json` is sent with sorted keys and without spaces, so equal values are equal bytes. With `permitted` the call has a
+    connection of its own, which goes only to addresses for which it is true. Raises TransportFailure, DeadlineExceeded or
+    BodyTooLarge; after any of them the request may or may not have been acted upon.
     """
     started = time.monotonic()
     deadline = started + deadline_seconds
@@ -97,8 +100,8 @@ def call(
         raise DeadlineExceeded("no time was given")
     try:
         request = _prepared(method, url, headers, params, json, body)
-        with limited_to(deadline):
-            return _answer(request, started, deadline_seconds, maximum_body_bytes)
+        with limited_to(deadline, permitted), _adapter_for(permitted) as adapter:
+            return _answer(adapter, request, started, deadline_seconds, maximum_body_bytes)
     except _FAILURES as error:
         raise _typed(error, deadline) from error
 
@@ -137,10 +140,12 @@ def _prepared(
     return request
 
 
-def _answer(request: requests.PreparedRequest, started: float, seconds: float, maximum: int) -> Reply:
+def _answer(
+    adapter: LimitedAdapter, request: requests.PreparedRequest, started: float, seconds: float, maximum: int
+) -> Reply:
     # The adapter is called without a session: Session.send would read a redirect's whole body to prepare the next
     # request, and would keep cookies.
-    response = _shared_adapter().send(request, stream=True, timeout=seconds, verify=True, proxies={})
+    response = adapter.send(request, stream=True, timeout=seconds, verify=True, proxies={})
     try:
         body = _read(response, maximum)
     finally:
@@ -175,13 +180,33 @@ _adapter: LimitedAdapter | None = None
 _context: ssl.SSLContext | None = None
 
 
+@contextmanager
+def _adapter_for(permitted: Callable[[str], bool] | None) -> Iterator[LimitedAdapter]:
+    """The shared one; or, where addresses are judged, one without connections that were made unjudged."""
+    if permitted is None:
+        yield _shared_adapter()
+        return
+    own = LimitedAdapter(1, _shared_context())
+    try:
+        yield own
+    finally:
+        own.close()
+
+
 def _shared_adapter() -> LimitedAdapter:
-    global _adapter, _context
+    global _adapter
+    context = _shared_context()
     with _lock:
         if _adapter is None:
-            _context = _context or tls_context()
-            _adapter = LimitedAdapter(POOL_SIZE, _context)
+            _adapter = LimitedAdapter(POOL_SIZE, context)
         return _adapter
+
+
+def _shared_context() -> ssl.SSLContext:
+    global _context
+    with _lock:
+        _context = _context or tls_context()
+        return _context
 
 
 def _forget_connections() -> None:

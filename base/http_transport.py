@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,14 +31,22 @@ word; a request that meets such a close has an unknown outcome, and one that can
 _call = threading.local()
 
 
+class AddressRefused(OSError):
+    """The host has no address that the caller permits."""
+
+
 @contextmanager
-def limited_to(deadline: float) -> Iterator[None]:
-    """Until it is left, no socket of this thread waits beyond `deadline` (on `time.monotonic`)."""
-    _call.deadline = deadline
+def limited_to(deadline: float, permitted: Callable[[str], bool] | None = None) -> Iterator[None]:
+    """Until it is left, no socket of this thread waits beyond `deadline` (on `time.monotonic`).
+
+    With `permitted`, new connections go only to addresses for which it is true: it is asked of what the name resolved to, and
+    the connection is made to that very address.
+    """
+    _call.deadline, _call.permitted = deadline, permitted
     try:
         yield
     finally:
-        _call.deadline = None
+        _call.deadline = _call.permitted = None
 
 
 def _seconds_left() -> float | None:
@@ -87,7 +95,7 @@ class _LimitedTlsSocket(ssl.SSLSocket):
 def _connected(host: str, port: int, options: Any) -> _LimitedSocket:
     """A connected socket. The time left is shared out, so that a dead first address leaves some for the next."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    addresses = _permitted(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
     for position, address in enumerate(addresses):
         left = _seconds_left()
         share = left / (len(addresses) - position) if left is not None else None
@@ -101,6 +109,17 @@ def _connected(host: str, port: int, options: Any) -> _LimitedSocket:
         limited.settimeout(_seconds_left())
         return limited
     raise OSError("the name has no address")
+
+
+def _permitted(addresses: list[str]) -> list[str]:
+    """Those that the call of this thread permits. Raises AddressRefused if there are some and none is."""
+    permits: Callable[[str], bool] | None = getattr(_call, "permitted", None)
+    if permits is None:
+        return addresses
+    good = [address for address in addresses if permits(address)]
+    if addresses and not good:
+        raise AddressRefused("the host has no permitted address")
+    return good
 
 
 class _LimitedConnection(HTTPConnection):

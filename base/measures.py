@@ -22,6 +22,9 @@ TASKS = Counter(
 PASSES = Counter("openagents_passes", "Periodic passes, by how they ended.", ["name", "outcome"])
 RUNS_ENDED = Counter("openagents_runs_ended", "Runs that ended, by state.", ["state"])
 JOBS_ENDED = Counter("openagents_jobs_ended", "Jobs that ended, by status.", ["status"])
+WEBHOOK_ATTEMPTS = Counter(
+    "openagents_webhook_attempts", "Tries of webhook deliveries, by what follows.", ["verdict"]
+)
 BOXES_STOPPED = Counter("openagents_boxes_stopped", "Boxes that stopped.")
 
 

@@ -37,6 +37,12 @@ class RetentionSettings:
         "Days that the ids of the provider's deliveries are kept, by which repeated ones are known. 0: for ever.",
         minimum=0,
     )
+    webhook_days: int = setting(
+        30,
+        "RETENTION_WEBHOOK_DAYS",
+        "Days that what webhooks were told is kept after it ended, and can be replayed. 0: for ever.",
+        minimum=0,
+    )
     task_days: int = setting(
         14, "RETENTION_TASK_DAYS", "Days that results of scheduled tasks are kept. 0: for ever.", minimum=0
     )

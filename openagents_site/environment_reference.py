@@ -11,6 +11,7 @@ from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
 from openagents_site.conf import Site
 from openagents_site.sign_in.conf import SignInSettings
+from openagents_site.webhooks.conf import WebhookSettings
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
 
@@ -22,6 +23,7 @@ FAMILIES: tuple[tuple[str, type], ...] = (
     ("Conversations", ConversationSettings),
     ("Paired machines", MachineSettings),
     ("Repositories", ForgeSettings),
+    ("Webhooks", WebhookSettings),
     ("What is kept, and for how long", RetentionSettings),
 )
 HEADER = """\

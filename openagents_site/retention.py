@@ -12,6 +12,7 @@ from pghistory.models import Event
 
 from base.retention import Rule, before, retention
 from boxes import retention as boxes
+from openagents_site.webhooks import retention as webhooks
 from runs import retention as runs
 
 log = structlog.get_logger(__name__)
@@ -28,7 +29,7 @@ class Forgotten:
 
 def rules() -> list[Rule]:
     """Every rule, in the order they are carried out."""
-    return [runs.LOGS, *boxes.RULES, TASKS, SESSIONS, *history_rules()]
+    return [runs.LOGS, *boxes.RULES, *webhooks.RULES, TASKS, SESSIONS, *history_rules()]
 
 
 TASKS = Rule(

@@ -28,6 +28,7 @@ from openagents_site.log_config import logging_settings
 from openagents_site.metrics.folder import count_in
 from openagents_site.sign_in.conf import GITHUB, SignInSettings
 from openagents_site.staff import unfold as staff_pages
+from openagents_site.webhooks.conf import WebhookSettings
 from work.conf import WorkSettings
 from work.machines_conf import MachineSettings
 
@@ -109,6 +110,7 @@ INSTALLED_APPS = [
     "runs",
     "work",
     "forge",
+    "openagents_site.webhooks",
     "openagents_site",
 ]
 MIDDLEWARE = [
@@ -292,6 +294,7 @@ CONVERSATIONS = from_environment(ConversationSettings, env)
 MACHINES = from_environment(MachineSettings, env)
 WORK = from_environment(WorkSettings, env)
 FORGE = from_environment(ForgeSettings, env)
+WEBHOOKS = from_environment(WebhookSettings, env)
 RETENTION = from_environment(RetentionSettings, env)
 BOX_API = from_environment(BoxApi, env)
 if EMBEDDED:

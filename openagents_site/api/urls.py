@@ -12,6 +12,7 @@ from forge.urls import urlpatterns as forge_addresses
 from openagents_site.api.fleet import FleetView
 from openagents_site.api.history import History
 from openagents_site.api.me import Me
+from openagents_site.webhooks.api.urls import urlpatterns as webhook_addresses
 from runs.urls import urlpatterns as run_addresses
 from work.api.urls import urlpatterns as job_addresses
 from work.machines.urls import urlpatterns as machine_addresses
@@ -28,6 +29,7 @@ urlpatterns = [
     *forge_addresses,
     *job_addresses,
     *machine_addresses,
+    *webhook_addresses,
     path("fleet", FleetView.as_view()),
     path("history", History.as_view()),
     re_path(r"", not_found, name="missing"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from openagents_site.doctor import Check, Finding, Level, bad, host, ledger
+from openagents_site.doctor import Check, Finding, Level, bad, host, ledger, webhooks
 
 log = structlog.get_logger(__name__)
 WITHOUT_DATABASE: tuple[Check, ...] = (
@@ -16,7 +16,13 @@ WITHOUT_DATABASE: tuple[Check, ...] = (
     host.git,
     ledger.provider,
 )
-WITH_DATABASE: tuple[Check, ...] = (ledger.schedules, ledger.slots, ledger.processes, ledger.stuck_rows)
+WITH_DATABASE: tuple[Check, ...] = (
+    ledger.schedules,
+    ledger.slots,
+    ledger.processes,
+    ledger.stuck_rows,
+    webhooks.deliveries,
+)
 
 
 def examine() -> list[Finding]:

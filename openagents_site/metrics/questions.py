@@ -150,6 +150,8 @@ QUEUES = Question(
             _queue("jobs", "work_jobs", "next_step_at", f"kind = 'deep_work' and {_FREE}"),
             _queue("delegations", "work_jobs", "next_step_at", f"kind = 'delegation' and {_FREE}"),
             _queue("assignments", "forge_assignments", "next_step_at", _FREE),
+            _queue("webhook_events", "webhook_events", "occurred_at", "fanned_out_at is null"),
+            _queue("webhooks", "webhook_deliveries", "next_attempt_at", _free("next_attempt_at")),
             _queue("queued_boxes", "box_fanout_items", "queued_at", "state = 'queued'"),
             _queue("scheduled_tasks", "django_q_ormq", "lock", "lock <= clock_timestamp()"),
         ]

@@ -38,6 +38,7 @@ class Delivery(Leased):
         db_table = "webhook_deliveries"
         verbose_name_plural = "deliveries"
         ordering = ["-created_at", "-id"]
+        permissions = [("replay_delivery", "Can send deliveries again")]
         constraints = [
             models.UniqueConstraint(fields=["event", "subscription"], name="webhook_deliveries_once_index"),
             models.CheckConstraint(

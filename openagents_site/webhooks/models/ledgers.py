@@ -39,6 +39,7 @@ class BoxLedger(Box):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.BOX)
 
 
@@ -47,6 +48,7 @@ class RunLedger(Run):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.RUN)
 
 
@@ -55,6 +57,7 @@ class AssignmentLedger(Assignment):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.ASSIGNMENT)
 
 
@@ -63,6 +66,7 @@ class JobLedger(Job):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.JOB)
 
 
@@ -71,6 +75,7 @@ class LeakLedger(ReconciliationEvent):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.LEAK)
 
 
@@ -79,4 +84,5 @@ class IncidentLedger(Incident):
 
     class Meta:
         proxy = True
+        default_permissions = ()
         triggers = triggers_of(sources.INCIDENT)

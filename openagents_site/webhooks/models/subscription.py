@@ -60,6 +60,7 @@ class Subscription(models.Model):
         db_table = "webhook_subscriptions"
         verbose_name = "webhook"
         ordering = ["-created_at", "-id"]
+        permissions = [("switch_subscription", "Can switch webhooks on and off")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(disabled_at__isnull=True, disabled_reason__isnull=True)

@@ -26,6 +26,8 @@ OPERATES = frozenset(
         "work.close_incident",
         "forge.finish_assignment",
         "accounts.act_for_owners",
+        "webhooks.switch_subscription",
+        "webhooks.replay_delivery",
     }
 )
 """What an operator may do beside looking."""

@@ -26,6 +26,7 @@ def take(server: Running) -> dict[str, Exchange]:
     _forge(ask, server, box)
     _machines(ask, server)
     _jobs(ask)
+    _webhooks(ask)
     _overview(ask, box)
     _several_boxes(ask)
     _staff(ask, server, conversation)
@@ -217,6 +218,24 @@ def _jobs(ask: Caller) -> None:
     ask("GET", "/jobs/{job_id}/steps", job_id=job)
     ask("GET", "/jobs", query="?kind=deep_work")
     ask("POST", "/jobs/{job_id}/cancel", job_id=job)
+
+
+def _webhooks(ask: Caller) -> None:
+    wanted = {
+        "url": "https://hooks.invalid/boxes",
+        "description": "our chat",
+        "event_types": ["run.completed", "run.failed", "box.*"],
+    }
+    hook = {"webhook_id": ask("POST", "/webhooks", wanted)["id"]}
+    ask("GET", "/webhooks")
+    ask("GET", "/webhooks/{webhook_id}", **hook)
+    ask("PATCH", "/webhooks/{webhook_id}", {"event_types": ["run.*"]}, **hook)
+    ask("POST", "/webhooks/{webhook_id}/rotate", **hook)
+    told = ask("POST", "/webhooks/{webhook_id}/test", **hook)["id"]
+    eventually(lambda: ask("GET", "/webhooks/{webhook_id}/deliveries", **hook)["results"][0]["attempts"])
+    _last(ask, "GET", "/webhooks/{webhook_id}/deliveries", **hook)
+    ask("POST", "/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", delivery_id=told, **hook)
+    ask("DELETE", "/webhooks/{webhook_id}", **hook)
 
 
 def _overview(ask: Caller, box: str) -> None:

@@ -37,6 +37,7 @@ from forge.models import (
     PushIntent,
     Repository,
 )
+from openagents_site.webhooks.models import Attempt, Delivery, Event, Subscription
 from runs.models import Run, RunLogChunk
 from work.models import (
     Delegation,
@@ -79,6 +80,7 @@ class Rows:
         self.jobs()
         self.repositories()
         self.attempts()
+        self.webhooks()
         self.installation()
 
     def people(self) -> None:
@@ -186,6 +188,20 @@ class Rows:
             assignment=self.assignment, repository=self.repository, branch="agent/1", last_four="abcd",
             token_digest=secrets.token_bytes(32), expires_at=datetime(2036, 1, 1, tzinfo=UTC),
         )  # fmt: skip
+
+    def webhooks(self) -> None:
+        hook = Subscription.objects.create(
+            owner=self.user, url=f"https://hooks.invalid/x?token={SECRET}", sealed_secret=SECRET.encode(),
+            sealed_previous_secret=SECRET.encode(), disabled_at=NOW, disabled_reason="owner",
+        )  # fmt: skip
+        event = Event.objects.create(
+            event_type="run.running", object_id=self.run.pk, row={"secret": SECRET}, occurred_at=NOW,
+            payload="{}", fanned_out_at=NOW,
+        )  # fmt: skip
+        told = Delivery.objects.create(
+            event=event, subscription=hook, state="delivered", next_attempt_at=None, ended_at=NOW
+        )
+        Attempt.objects.create(delivery=told, number=1, started_at=NOW, duration_ms=5, status=200)
 
     def installation(self) -> None:
         Installation.objects.get_or_create(pk=1, defaults={"ownership_marker": "oab-tests"})

@@ -70,14 +70,14 @@ class ChangeWebhookSerializer(_WebhookBody):
     )
 
 
-class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+class WebhookAttemptSerializer(serializers.ModelSerializer[Attempt]):
     class Meta:
         model = Attempt
         fields = ("number", "started_at", "duration_ms", "status", "error")
         read_only_fields = fields
 
 
-class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+class WebhookDeliverySerializer(serializers.ModelSerializer[Delivery]):
     """One event for one webhook, and how its tries went."""
 
     webhook = serializers.UUIDField(source="subscription_id", read_only=True)
@@ -115,7 +115,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
         )
         read_only_fields = fields
 
-    @extend_schema_field(AttemptSerializer(many=True))
+    @extend_schema_field(WebhookAttemptSerializer(many=True))
     def get_attempt_log(self, delivery: Delivery) -> list[dict[str, Any]]:
         newest = list(delivery.attempt_log.all())[:SHOWN_ATTEMPTS]
-        return list(AttemptSerializer(newest, many=True).data)
+        return list(WebhookAttemptSerializer(newest, many=True).data)

@@ -17,6 +17,7 @@ from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer, IdempotencyConflict
 from accounts.scopes import Scope
+from base.api.filters import MomentFilter
 from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.views import OwnedList
@@ -26,7 +27,7 @@ from openagents_site.webhooks.api.serializers import (
     ChangeWebhookSerializer,
     CreatedWebhookSerializer,
     CreateWebhookSerializer,
-    DeliverySerializer,
+    WebhookDeliverySerializer,
     WebhookSerializer,
 )
 from openagents_site.webhooks.errors import DeliveryNotFound, WebhookNotFound
@@ -150,14 +151,14 @@ class TestWebhook(APIView):
         parameters=[KEY],
         extensions=refusals("webhook_disabled", "rate_limited", *KEY_ERRORS),
         request=None,
-        responses={201: DeliverySerializer},
+        responses={201: WebhookDeliverySerializer},
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         found = find_webhook(request, webhook_id)
         _count_send(request)
 
         def send(_: UUID) -> Answer:
-            return Answer(201, dict(DeliverySerializer(subscriptions.send_test(found)).data))
+            return Answer(201, dict(WebhookDeliverySerializer(subscriptions.send_test(found)).data))
 
         return made_once(request, f"POST /webhooks/{found.pk}/test", send)
 
@@ -167,8 +168,8 @@ class DeliveryFilter(django_filters.FilterSet):
     event_type = django_filters.ChoiceFilter(
         field_name="event__event_type", choices=[(name, name) for name in (*EVENT_TYPES, TEST)]
     )
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
 
 class Deliveries(OwnedList):
@@ -176,7 +177,7 @@ class Deliveries(OwnedList):
 
     lookup_errors = ("webhook_not_found",)
     queryset = Delivery.objects.none()
-    serializer_class = DeliverySerializer
+    serializer_class = WebhookDeliverySerializer
     filterset_class = DeliveryFilter
 
     def rows(self) -> QuerySet[Delivery]:
@@ -193,7 +194,7 @@ class ReplayDelivery(APIView):
         description="Once more if it ended, sooner if it waits; the header `webhook-id` stays the same.",
         extensions=refusals("webhook_disabled", "rate_limited"),
         request=None,
-        responses={200: DeliverySerializer},
+        responses={200: WebhookDeliverySerializer},
     )
     def post(self, request: Request, webhook_id: UUID, delivery_id: UUID) -> Response:
         known: Any = find_webhook(request, webhook_id).deliveries.select_related("event", "subscription")
@@ -201,7 +202,7 @@ class ReplayDelivery(APIView):
         if delivery is None:
             raise DeliveryNotFound
         _count_send(request)
-        return Response(DeliverySerializer(subscriptions.replay(delivery)).data)
+        return Response(WebhookDeliverySerializer(subscriptions.replay(delivery)).data)
 
 
 def _count_send(request: Request) -> None:

@@ -62,6 +62,7 @@ class Delivery(Leased):
                 name="webhook_deliveries_held_index",
             ),
             models.Index(fields=["subscription", "-created_at", "-id"], name="webhook_deliveries_list_index"),
+            models.Index(fields=["-created_at", "-id"], name="webhook_deliveries_new_index"),
             models.Index(
                 fields=["ended_at"], condition=Q(ended_at__isnull=False), name="webhook_deliveries_old_index"
             ),

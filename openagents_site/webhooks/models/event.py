@@ -35,11 +35,13 @@ class Event(models.Model):
         db_table = "webhook_events"
         ordering = ["-occurred_at", "-id"]
         indexes = [
+            models.Index(fields=["-occurred_at", "-id"], name="webhook_events_newest_index"),
+            models.Index(fields=["object_id"], name="webhook_events_object_index"),
             models.Index(
                 fields=["occurred_at"],
                 condition=Q(fanned_out_at__isnull=True),
                 name="webhook_events_due_index",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ def test_a_repeated_request_is_answered_as_the_first(client: APIClient) -> None:
 
 @pytest.mark.parametrize(("body", "expected"), [
     ({}, (422, "invalid_request")),
-    ({"url": 5}, (422, "invalid_webhook_url")),
+    ({"url": 5}, (422, "invalid_request")),
     ({"url": "ftp://x/"}, (422, "invalid_webhook_url")),
     ({"url": "https://user:pw@example.com/"}, (422, "invalid_webhook_url")),
     ({"url": "https://example.com/\r\nX: y"}, (422, "invalid_webhook_url")),

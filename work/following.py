@@ -51,7 +51,7 @@ def follow(job_id: UUID) -> Iterator[News]:
             found = list_job_steps(job)
             connections.release()
             if not job.is_terminal:
-                yield from _text_news(text, job.report or "")
+                yield from _text_news(text, job.report or "", found[-1].report_offset if found else 0)
                 text = job.report or ""
             for step in found:
                 if steps.get(step.pk) != step.status:
@@ -66,10 +66,10 @@ def follow(job_id: UUID) -> Iterator[News]:
             woken.clear()
 
 
-def _text_news(before: str, after: str) -> Iterator[Wrote]:
+def _text_news(before: str, after: str, offset: int) -> Iterator[Wrote]:
     if after == before:
         return
     if after.startswith(before):
         yield Wrote(after[len(before) :])
     else:
-        yield Wrote(after, anew=True)
+        yield Wrote(after.encode()[offset:].decode("utf-8", "ignore"), anew=True)

@@ -99,10 +99,10 @@ def record(
                 code=known_code,
                 severity=severity_of(known_code),
                 summary=redact(storable(str(summary)))[: limits.INCIDENT_TEXT_CHARACTERS],
-                context=scrubbed(context or {}),
+                context=_kept_context(context or {}),
             )
     except Exception:
-        log.exception("incident_not_recorded", code=str(code)[:128])
+        log.exception("incident_not_recorded")
         return None
 
 
@@ -138,6 +138,15 @@ def happened_recently(code: str, owner_user: User | None) -> bool:
     """Whether the owner had an incident with this code in the last 24 hours."""
     since = database_now() - timedelta(seconds=limits.RECURRENCE_SECONDS)
     return Incident.objects.filter(code=code, owner_user=owner_user, created_at__gt=since).exists()
+
+
+def _kept_context(context: Mapping[Any, Any]) -> dict[str, Any]:
+    """A context that nobody can read costs only itself, not the incident."""
+    try:
+        return scrubbed(context)
+    except Exception:
+        log.exception("incident_context_not_kept")
+        return {"truncated": True}
 
 
 def scrubbed(context: Mapping[Any, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def compose(ending: Ending) -> str:
     if final:
         return cut(final)
     text = _clean(ending.text)
-    if ending.status == JobStatus.COMPLETED and text:
+    if ending.status == JobStatus.COMPLETED and text and not _is_speechless(ending):
         return cut(text)
     if text:
         return cut(f"{status_line(ending)}\n\n{text}")
@@ -52,7 +52,15 @@ def status_line(ending: Ending) -> str:
     """How it ended, in one line."""
     if ending.kind == JobKind.DELEGATION:
         return _delegation_line(ending)
+    if _is_speechless(ending):
+        return "Deep work job is completed, but the model's last answer was empty."
     return f"Deep work job {_ENDED[ending.status]}{_reason(ending)}."
+
+
+def _is_speechless(ending: Ending) -> bool:
+    """Whether the model ended its work with an answer that says nothing: what it wrote before is not its last word."""
+    is_done = ending.kind == JobKind.DEEP_WORK and ending.status == JobStatus.COMPLETED
+    return is_done and ending.final_text is not None and not _clean(ending.final_text)
 
 
 def _reason(ending: Ending) -> str:

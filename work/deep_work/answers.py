@@ -8,6 +8,11 @@ from typing import Any
 
 from work.model_client import CallWritten, Done, Event, Started, Text, Unsupported
 
+LONGEST_ANSWER_BYTES = 1_000_000
+"""More text than that in one answer is no answer: a report has 8,000 bytes."""
+
+MOST_CALLS = 64
+
 
 class ProtocolViolation(Exception):
     """The model did what it may not do. `code` is that of the job's end."""
@@ -32,6 +37,11 @@ class Answer:
     response_id: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def words(self) -> list[str]:
+        """All that the model wrote."""
+        return [self.text, *(part for call in self.calls for part in (call.name, call.arguments))]
+
 
 class AnswerReader:
     """Takes the events of one answer in their order."""
@@ -39,6 +49,7 @@ class AnswerReader:
     def __init__(self) -> None:
         self._started = False
         self._text: list[str] = []
+        self._size = 0
         self._calls: list[CallWritten] = []
         self._done: Done | None = None
 
@@ -53,11 +64,16 @@ class AnswerReader:
                 self._started = True
             case Text(delta):
                 self._text.append(delta)
+                self._size += len(delta.encode("utf-8", "replace"))
+                if self._size > LONGEST_ANSWER_BYTES:
+                    raise ProtocolViolation("provider_answer_too_long")
                 return delta
             case CallWritten():
                 if not self._started:
                     raise ProtocolViolation("tool_call_before_response_start")
                 self._calls.append(event)
+                if len(self._calls) > MOST_CALLS:
+                    raise ProtocolViolation("parallel_tool_calls_not_supported")
             case Unsupported():
                 raise ProtocolViolation("unsupported_tool_call")
             case Done():

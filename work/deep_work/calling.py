@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 import structlog
@@ -26,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 LONGEST_MESSAGE_BYTES = 2_000
 MOST_PROBLEMS = 5
+EXACT = 2**53
 UNKNOWN_TOOL = "unsupported_tool_call"
 BAD_ARGUMENTS = "invalid_tool_arguments"
 NOT_ALLOWED = "insufficient_authority"
@@ -67,9 +69,15 @@ def checked(
 
 def _arguments(text: str, tool: Tool) -> dict[str, Any] | Problem:
     try:
-        arguments = json.loads(text) if text.strip() else {}
+        arguments = _plain(json.loads(text, parse_constant=_no_constant)) if text.strip() else {}
     except (ValueError, RecursionError):
         return Problem(StepStatus.FAILED, BAD_ARGUMENTS, "The arguments are not JSON. Send one JSON object.")
+    if digests.storable_json(arguments) != arguments:
+        return Problem(
+            StepStatus.FAILED,
+            BAD_ARGUMENTS,
+            "The arguments hold NUL or half characters, or are nested too deeply. Send plain text.",
+        )
     errors = Draft202012Validator(dict(tool.parameters)).iter_errors(arguments)
     problems = [
         _said(error) for error in sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
@@ -78,6 +86,23 @@ def _arguments(text: str, tool: Tool) -> dict[str, Any] | Problem:
         shown = "; ".join(problems[:MOST_PROBLEMS]) or "they must be one JSON object"
         return Problem(StepStatus.FAILED, BAD_ARGUMENTS, f"The arguments do not fit the tool: {shown}.")
     return arguments
+
+
+def _plain(value: Any) -> Any:
+    """The value with 5.0 as 5: a JSON schema takes both for an integer, and tools count on one. Raises ValueError."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        raise ValueError("a number without end")
+    return int(value) if value.is_integer() and abs(value) <= EXACT else value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _said(error: ValidationError) -> str:
@@ -128,6 +153,12 @@ def bounded(value: Any, most_bytes: int) -> Any:
     if size <= most_bytes:
         return value
     return {"truncated": True, "bytes": size, "beginning": keep_first_bytes(text, most_bytes)}
+
+
+def unusable(step: StepView, tool: Tool | None) -> dict[str, Any]:
+    """The outcome of a call of which the tool answered what cannot be kept."""
+    problem = Problem(StepStatus.FAILED, "tool_result_invalid", "The tool's result cannot be kept.")
+    return outcome_of_problem(step, tool, problem)
 
 
 def _outcome(step: StepView, tool: Tool | None, **changes: Any) -> dict[str, Any]:

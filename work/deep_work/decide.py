@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from base.text import storable
+from work import limits
 from work.deep_work.answers import Answer
 from work.deep_work.views import JobView, Policy, StepView
 from work.model_client import CallWritten
@@ -23,6 +27,9 @@ COST = "cost_budget_reached"
 LIMITS = frozenset({TOOL_CALLS, CONTINUATIONS, TOKENS, COST})
 """A call that meets one of these fails, and then the model is asked once more, without tools, for its report."""
 
+UNPRICED = "model_price_unknown"
+TOO_LONG = "invalid_tool_arguments"
+LONGEST_CALL_ID = 256
 RECURSION = "work_recursion_refused"
 RECURSIVE_TOOLS = frozenset(
     {"deep_work", "start_deep_work", "start_job", "create_job", "start_work", "delegate", "start_delegation"}
@@ -84,6 +91,8 @@ def next_action(job: JobView, now: datetime, policy: Policy) -> Next:
         return End(JobStatus.BUDGET_EXHAUSTED, WALL_CLOCK)
     if job.steps and job.steps[-1].is_open:
         return CarryOut(job.steps[-1])
+    if job.cost_budget_microusd is not None and not policy.has_price:
+        return End(JobStatus.FAILED, UNPRICED)
     limit = limit_met(job)
     return Ask(offers_tools=limit is None, limit_code=limit)
 
@@ -110,12 +119,14 @@ def limit_met(job: JobView) -> str | None:
 
 
 def _take(job: JobView, call: CallWritten, policy: Policy) -> Then:
-    call_id = unused(call.call_id, {step.call_id for step in job.steps})
+    call_id = unused(kept_id(call.call_id), {step.call_id for step in job.steps})
     reached = _reached(job, policy)
     if reached is not None:
-        return Refuse(call, call_id, StepStatus.FAILED, reached)
+        return Refuse(_kept(call), call_id, StepStatus.FAILED, reached)
     if call.name in RECURSIVE_TOOLS:
-        return Refuse(call, call_id, StepStatus.REFUSED, RECURSION)
+        return Refuse(_kept(call), call_id, StepStatus.REFUSED, RECURSION)
+    if _kept(call) is not call:
+        return Refuse(_kept(call), call_id, StepStatus.FAILED, TOO_LONG)
     return Commit(call, call_id)
 
 
@@ -128,6 +139,23 @@ def _reached(job: JobView, policy: Policy) -> str | None:
         (COST, job.cost_microusd, job.cost_budget_microusd),
     ]
     return next((code for code, used, most in bounds if most is not None and used >= most), None)
+
+
+def _kept(call: CallWritten) -> CallWritten:
+    """The call, or where its arguments are longer than can be kept, the call with a note of how long they were."""
+    size = len(storable(call.arguments).encode())
+    return (
+        call
+        if size <= limits.ARGUMENT_BYTES
+        else replace(call, arguments=json.dumps({"dropped_bytes": size}))
+    )
+
+
+def kept_id(call_id: str) -> str:
+    """The call's id, or one made from it where a row cannot hold it."""
+    if len(call_id) <= LONGEST_CALL_ID and storable(call_id) == call_id:
+        return call_id
+    return f"call-{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def unused(call_id: str, known: set[Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from base.text import keep_first_bytes
@@ -12,6 +14,10 @@ from work.model_client import Call, CallOutput, Item, ModelText, UserText
 from work.states import StepStatus
 
 SHORTENED_BYTES = 512
+LONGEST_NAME = 64
+WRITTEN = "not_json"
+WRITTEN_BYTES = 2_000
+_NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 SHORTENED = "\n[shortened: this result is from long before]"
 
 
@@ -25,11 +31,45 @@ def dialogue(job: JobView, *, most_bytes: int, limit_code: str | None = None) ->
     for step, output in zip(job.steps, _outputs(job, most_bytes), strict=True):
         said = text[position : step.report_offset].decode("utf-8", "ignore").strip()
         items += [ModelText(said)] if said else []
-        items += [Call(step.call_id, step.tool_name, step.arguments), CallOutput(step.call_id, output)]
+        items += [_call(step), CallOutput(step.call_id, output)]
         position = step.report_offset
     if limit_code is not None:
         items.append(UserText(report_request(limit_code)))
     return tuple(items)
+
+
+def shown(job: JobView, most_bytes: int) -> list[str]:
+    """The texts that the model is shown."""
+    texts: list[str] = []
+    for item in dialogue(job, most_bytes=most_bytes):
+        match item:
+            case UserText(text) | ModelText(text) | CallOutput(_, text):
+                texts.append(text)
+            case Call(_, name, arguments):
+                texts += [name, arguments]
+    return texts
+
+
+def _call(step: StepView) -> Call:
+    """The call as servers take it back: they refuse a dialogue with a name that no tool can have, or with arguments that are
+    no JSON object, although a model wrote them."""
+    name = _NO_NAME.sub("_", step.tool_name)[:LONGEST_NAME]
+    return Call(
+        step.call_id, name, step.arguments if _is_object(step.arguments) else _as_object(step.arguments)
+    )
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _as_object(arguments: str) -> str:
+    return digests.canonical(
+        {WRITTEN: keep_first_bytes(arguments, WRITTEN_BYTES)} if arguments.strip() else {}
+    )
 
 
 def output_of(step: StepView) -> str:

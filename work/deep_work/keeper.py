@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
-from django.db import Error, connection
+from django.db import connection
 
 from work import services
 from work.deep_work.stop import Stop, StopReason
@@ -97,7 +97,7 @@ class Keeper:
     def _look_at(self, kept: dict[UUID, Kept]) -> None:
         try:
             self._tell(kept, self._asked(kept))
-        except Error as error:
+        except Exception as error:  # whatever it is: without this thread every job here would be lost
             connection.close()
             log.warning("jobs_not_renewed", jobs=len(kept), error=type(error).__name__)
             if time.monotonic() - self._renewed_at > self.lease_seconds:

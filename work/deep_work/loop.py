@@ -7,6 +7,7 @@ up, when somebody else holds it, and when this process ends.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,20 +23,31 @@ from work import services
 from work.conf import work_settings
 from work.deep_work import calling
 from work.deep_work.answers import Answer, AnswerReader, ProtocolViolation, Unfinished
-from work.deep_work.decide import Ask, CarryOut, Commit, End, Refuse, Then, after_answer, next_action
-from work.deep_work.dialogue import dialogue
+from work.deep_work.decide import (
+    WALL_CLOCK,
+    Ask,
+    CarryOut,
+    Commit,
+    End,
+    Refuse,
+    Then,
+    after_answer,
+    next_action,
+)
+from work.deep_work.dialogue import dialogue, shown
 from work.deep_work.instructions import INSTRUCTIONS
 from work.deep_work.ledger import Ledger
 from work.deep_work.stop import Stop, Stopped, StopReason
-from work.deep_work.views import HOST, JobView, Policy, StepView, step_view, view_of
+from work.deep_work.views import HOST, JobView, Policy, StepView, step_view, tokens_of, view_of
 from work.deep_work.waiting import TookTooLong, events_of, result_of
 from work.deep_work.writer import TextWriter
-from work.errors import JobFenced, JobNotAcceptingSteps, JobNotFound
+from work.errors import InvalidToolOutcome, JobFenced, JobNotAcceptingSteps, JobNotFound
 from work.model_client import ModelClient, ModelError, ModelRequest, Trouble
 from work.models import Job
 from work.prices import cost_microusd, price_of
 from work.states import JobStatus, StepStatus
 from work.tools import Registry, Tool
+from work.usage import counted, estimated
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +55,9 @@ AGAIN = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=60))
 TOOL_GRACE_SECONDS = 10.0
 """How long a tool may go on when this process ends; what is not done by then is known to be interrupted."""
 
+TIME_IS_UP = End(JobStatus.BUDGET_EXHAUSTED, WALL_CLOCK)
 _MESSAGES = {
+    "invalid_tool_arguments": "The arguments are longer than 262,144 bytes. Send less, or in several calls.",
     "work_recursion_refused": "A job never starts another job. Do the work yourself, with the tools that you have.",
 }
 
@@ -84,6 +98,7 @@ class DeepWork:
         self._conf = work_settings()
         self._policy = Policy.of(self._conf)
         self._catalog_digest = registry.digest()
+        self._until = math.inf
 
     def run(self) -> Left:
         """Go on where the rows stand. Raises what nobody expected; the job is then to be given back."""
@@ -101,7 +116,7 @@ class DeepWork:
         look = self._ledger(self._look)
         if look.job.is_terminal:
             return Left.ENDED
-        if self._stop.reason == StopReason.LEAVING:
+        if self._stop.is_set and look.view.cancel_code is None:
             return self._release()
         match next_action(look.view, look.now, self._policy):
             case End() as end:
@@ -122,7 +137,10 @@ class DeepWork:
         now: datetime = job.now  # type: ignore[attr-defined]  # comes with the row
         view = view_of(job, services.list_job_steps(job))
         left = (view.started_at + self._policy.wall_clock - now).total_seconds()
-        return Look(job, view, now, time.monotonic() + left)
+        # A clock that is set back gives no more time than there was.
+        self._until = min(self._until, time.monotonic() + left)
+        gone = timedelta(seconds=left - (self._until - time.monotonic()))
+        return Look(job, view, max(now, now + gone), self._until)
 
     def _close_interrupted(self) -> None:
         services.interrupt_running_steps(
@@ -168,9 +186,12 @@ class DeepWork:
         )
         try:
             answer = self._answer(look, ask, writer)
-        except (Stopped, TookTooLong):
+        except Stopped:
             self._left_early(writer)
             return None
+        except TookTooLong:
+            self._left_early(writer)
+            return self._end(TIME_IS_UP)
         except (ModelError, Unfinished) as error:
             self._ledger(writer.flush)
             return self._failed(look, error)
@@ -205,16 +226,18 @@ class DeepWork:
 
         The call that it leads to, if it is to be carried out.
         """
-        counted, usage = bool(look.view.steps), self._counted(answer)
+        is_counted, usage = bool(look.view.steps), self._counted(look, answer)
         with transaction.atomic():
             writer.flush()
-            if services.record_continuation(self._id, self._generation, usage, counted=counted) != "ok":
+            if services.record_continuation(self._id, self._generation, usage, counted=is_counted) != "ok":
                 raise JobFenced
             return self._then(after_answer(look.view.after(usage), answer, self._policy), answer)
 
-    def _counted(self, answer: Answer) -> dict[str, Any]:
+    def _counted(self, look: Look, answer: Answer) -> dict[str, Any]:
         price = price_of(self._conf.model, self._conf.model_prices)
-        usage = dict(answer.usage)
+        usage = counted(answer.usage)
+        if look.view.has_budget and not tokens_of(usage):
+            usage |= estimated(shown(look.view, self._conf.dialogue_bytes), answer.words)
         return usage if price is None else usage | {"cost_microusd": cost_microusd(usage, price)}
 
     def _then(self, then: Then, answer: Answer) -> Left | StepView | None:
@@ -260,9 +283,17 @@ class DeepWork:
         except Stopped:
             return self._tool_left()
         except TookTooLong:
-            return None  # the job's own time is up: the next round ends it, and the step with it
-        self._ledger(lambda: services.complete_job_step(self._id, self._generation, step.id, outcome))
+            return self._end(TIME_IS_UP)  # the job's own, and the step ends with it
+        self._ledger(lambda: self._complete(step, outcome))
         return None
+
+    def _complete(self, step: StepView, outcome: dict[str, Any]) -> None:
+        try:
+            services.complete_job_step(self._id, self._generation, step.id, outcome)
+        except InvalidToolOutcome:
+            log.exception("tool_result_invalid", tool=step.tool_name)
+            unusable = calling.unusable(step, self._registry.get(step.tool_name))
+            services.complete_job_step(self._id, self._generation, step.id, unusable)
 
     def _outcome_of(self, look: Look, step: StepView) -> dict[str, Any]:
         """Carry the call out, if it may be; what came of it. Raises Stopped, and TookTooLong for the job itself."""
@@ -271,6 +302,7 @@ class DeepWork:
         if tool is None or isinstance(arguments, calling.Problem):
             assert isinstance(arguments, calling.Problem), "a call of no tool is a problem"
             return calling.outcome_of_problem(step, tool, arguments)
+        self._check_wanted(look)
         if step.status == StepStatus.REQUESTED:
             self._ledger(lambda: services.start_job_step(self._id, self._generation, step.id))
         until = time.monotonic() + tool.timeout_seconds
@@ -285,6 +317,13 @@ class DeepWork:
         except Exception as error:
             return calling.outcome_of_problem(step, tool, calling.problem_of(error, tool))
         return calling.outcome_of_result(step, tool, result, self._conf.tool_result_bytes)
+
+    def _check_wanted(self, look: Look) -> None:
+        """A call is not begun after the end was asked for or came. Raises Stopped and TookTooLong."""
+        if self._stop.is_set:
+            raise Stopped
+        if time.monotonic() >= look.until:
+            raise TookTooLong
 
     def _result_of(
         self, look: Look, tool: Tool, step: StepView, arguments: dict[str, Any], until: float

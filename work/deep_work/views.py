@@ -9,7 +9,7 @@ from typing import Any
 
 from work.conf import WorkSettings, work_settings
 from work.models import Job, JobStep
-from work.prices import tokens
+from work.prices import price_of, tokens
 from work.states import StepStatus
 
 
@@ -20,11 +20,16 @@ class Policy:
     wall_clock: timedelta = timedelta(seconds=600)
     maximum_tool_calls: int = 32
     maximum_continuations: int = 32
+    has_price: bool = True
+    """Whether it is known what the model costs."""
 
     @classmethod
     def of(cls, conf: WorkSettings) -> Policy:
         return cls(
-            timedelta(milliseconds=conf.wall_clock_ms), conf.maximum_tool_calls, conf.maximum_continuations
+            timedelta(milliseconds=conf.wall_clock_ms),
+            conf.maximum_tool_calls,
+            conf.maximum_continuations,
+            price_of(conf.model, conf.model_prices) is not None,
         )
 
 
@@ -66,6 +71,10 @@ class JobView:
     cancel_code: str | None = None
     """Set once the job's end was asked for."""
     steps: Sequence[StepView] = ()
+
+    @property
+    def has_budget(self) -> bool:
+        return self.token_budget is not None or self.cost_budget_microusd is not None
 
     @property
     def offset(self) -> int:

@@ -86,14 +86,23 @@ def _produce(make: Callable[[], Iterator[Any]], told: queue.SimpleQueue[Any], le
             told.put(event)
         told.put(_END)
     except BaseException as error:
-        told.put(error)
+        told.put(_expected(error))
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except BaseException as error:
-        return None, error
+        return None, _expected(error)
+
+
+def _expected(error: BaseException) -> Exception:
+    """The error as the job's thread may get it: a library that wants to end the process ends only its own part."""
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"{type(error).__name__} was raised")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def _in_thread(work: Callable[[], None], name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -43,6 +42,8 @@ log = structlog.get_logger(__name__)
 NO_KEY = "no-key"  # servers that want none ignore it
 WRITE_SECONDS = 30.0
 _SILENT_ITEMS = frozenset({"message", "reasoning", "function_call"})
+_TELLING = frozenset({"response.created", "response.output_text.delta", "response.refusal.delta", "response.output_item.done",
+                      "response.completed", "response.incomplete", "response.failed"})  # fmt: skip
 _TRANSIENT = frozenset({"rate_limit_exceeded", "server_error", "vector_store_timeout"})
 _OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -70,7 +71,7 @@ class ResponsesClient:
                     yield from _told(event)
         except OpenAIError as error:
             raise _classified(error) from error
-        except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, TypeError) as error:
+        except (ValueError, RecursionError, AttributeError, TypeError) as error:
             raise ModelError(Trouble.REFUSED, "invalid_provider_event") from error
 
     def _open(self, request: ModelRequest) -> Stream[object]:
@@ -125,15 +126,16 @@ def _told(event: Any) -> Iterator[Event]:
         case {"type": "response.output_item.done", "item": dict(item)}:
             yield from _item_told(item)
         case {"type": "response.completed", "response": dict(response)}:
-            yield Done(str(response.get("id", "")), response.get("usage") or {})
+            usage = response.get("usage")
+            yield Done(str(response.get("id", "")), usage if isinstance(usage, dict) else {})
         case {"type": "response.incomplete", "response": dict(response)}:
             raise ModelError(Trouble.REFUSED, _incomplete(response))
         case {"type": "response.failed", "response": dict(response)}:
             error = response.get("error")
-            raise _failed(str(error.get("code")) if isinstance(error, dict) else None)
+            raise _failed(error.get("code") if isinstance(error, dict) else None)
         case {"type": "error"}:
             raise _failed(cast("dict[str, Any]", event).get("code"))
-        case {"type": "response.created" | "response.completed" | "response.output_item.done"}:
+        case {"type": str(kind)} if kind in _TELLING:
             raise ModelError(Trouble.REFUSED, "invalid_provider_event")
 
 
@@ -144,7 +146,8 @@ def _item_told(item: dict[str, Any]) -> Iterator[Event]:
         if not all(isinstance(value, str) for value in values) or not values[0] or not values[1]:
             raise ModelError(Trouble.REFUSED, "invalid_provider_event")
         call_id, name, arguments = cast("tuple[str, str, str]", values)
-        yield CallWritten(call_id, name, arguments, item.get("id"))
+        item_id = item.get("id")
+        yield CallWritten(call_id, name, arguments, item_id if isinstance(item_id, str) else None)
     elif kind not in _SILENT_ITEMS:
         yield Unsupported(str(kind)[:64])
 
@@ -155,7 +158,8 @@ def _incomplete(response: dict[str, Any]) -> str:
     return "provider_content_filter" if reason == "content_filter" else "provider_incomplete"
 
 
-def _failed(code: str | None) -> ModelError:
+def _failed(said: object) -> ModelError:
+    code = said if isinstance(said, str) else None
     if code in _OUT_OF_MONEY:
         return ModelError(Trouble.REFUSED, "provider_quota_exhausted")
     kind = Trouble.RETRY_LATER if code is None or code in _TRANSIENT else Trouble.REFUSED
@@ -177,9 +181,9 @@ def _classified(error: OpenAIError) -> ModelError:
 
 
 def _of_status(error: APIStatusError) -> ModelError:
-    status = error.status_code
-    log.info("model_call_refused", status=status, code=str(error.code)[:64])
-    if status == 429 and error.code in _OUT_OF_MONEY:
+    status, code = error.status_code, cast("object", error.code)
+    log.info("model_call_refused", status=status, code=str(code)[:64])
+    if status == 429 and isinstance(code, str) and code in _OUT_OF_MONEY:
         return ModelError(Trouble.REFUSED, "provider_quota_exhausted")
     if status == 429:
         return ModelError(Trouble.RETRY_LATER, "rate_limited", retry_after_seconds=_retry_after(error))

@@ -146,7 +146,7 @@ def look_at_held(held: Sequence[tuple[UUID, int]]) -> dict[UUID, bool]:
 def release(
     job_id: UUID, generation: int, *, delay_seconds: float = 0.0, counts: bool = False
 ) -> Literal["ok", "fenced"]:
-    """Give the job back as it is, to be taken up after `delay_seconds` by anybody.
+    """Give the job back as it is, to be taken up after `delay_seconds` by anybody; at once, if its end was asked for.
 
     Unless it `counts`, this claim is not one of those without progress.
     """
@@ -162,12 +162,14 @@ def record_failure(job_id: UUID, generation: int, code: str, *, delay_seconds: f
     """Note that driving the job failed with `code`: it is given back and tried again after `delay_seconds`.
 
     After the fifth failure in a row with the same code the job ends as failed, with that code and an incident. A committed
-    step or continuation begins a new row of failures. Raises JobNotFound and JobFenced.
+    step or continuation begins a new row of failures. A job whose end was asked for ends as cancelled instead. Raises JobNotFound and JobFenced.
     """
     with transaction.atomic():
         job = locked(job_id)
         if job.status != JobStatus.RUNNING or job.generation != generation:
             raise JobFenced
+        if job.cancel_requested_at is not None:
+            return finish_job(job_id, JobStatus.CANCELLED, error_code=job.cancel_code, generation=generation)
         known = error_code_of(code)
         failures = job.failures + 1 if job.failure_code == known else 1
         Job.objects.filter(pk=job.pk).update(failures=failures, failure_code=known)
@@ -192,7 +194,8 @@ _LOOK = """
       and job.lease_expires_at is not null
 """
 _RELEASE = f"""
-    update work_jobs set {leases.RELEASE}, next_step_at = clock_timestamp() + make_interval(secs => %s),
+    update work_jobs set {leases.RELEASE}, next_step_at = clock_timestamp()
+            + make_interval(secs => case when cancel_requested_at is null then %s else 0 end),
         attempts = greatest(attempts - %s, 0)
     where id = %s and generation = %s and status = 'running'
 """  # noqa: S608 - a constant of ours

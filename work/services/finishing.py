@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 from base import hooks
 from base.clock import database_now
 from base.faults import declare, fault_point
+from base.text import storable
 from conversations.models import Message
 from work import digests, incidents, limits, reports, watching
 from work.errors import InvalidTransition, JobFenced
@@ -77,7 +78,7 @@ def error_code_of(code: Any) -> str | None:
     """The code as it can be kept: what is too long or no text is `work_job_failure`."""
     if code is None:
         return None
-    is_kept = isinstance(code, str) and code.strip() and "\0" not in code
+    is_kept = isinstance(code, str) and code.strip() and storable(code) == code
     return (
         code if is_kept and len(code.encode(errors="replace")) <= limits.ERROR_CODE_BYTES else UNNAMED_FAILURE
     )

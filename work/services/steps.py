@@ -174,9 +174,9 @@ def interrupt_running_steps(
 
 
 def _check_call(call_id: str, tool_name: str, arguments: str) -> None:
-    if not isinstance(arguments, str) or len(arguments.encode("utf-8", "replace")) > limits.ARGUMENT_BYTES:
+    if not isinstance(arguments, str) or len(storable(arguments).encode()) > limits.ARGUMENT_BYTES:
         raise InvalidToolArguments
-    if not isinstance(call_id, str) or "\0" in call_id or not 1 <= len(call_id) <= _LONGEST_ID:
+    if not isinstance(call_id, str) or storable(call_id) != call_id or not 1 <= len(call_id) <= _LONGEST_ID:
         raise InvalidToolArguments(detail=f"a call has an id of 1 to {_LONGEST_ID} characters")
     if not isinstance(tool_name, str) or not tool_name:
         raise InvalidToolArguments(detail="a call names its tool")

@@ -75,7 +75,7 @@ _CHECKPOINT = """
 
 
 def summed(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """The two maps as one: numbers are added, maps are summed within, of anything else the later counts. Pure."""
+    """The two maps as one: numbers are added, maps are summed within, of anything else the later counts, but that no number is lost. Pure."""
     total = dict(before)
     for key, value in digests.storable_json(dict(more)).items():
         known = total.get(key)
@@ -83,7 +83,7 @@ def summed(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
             total[key] = summed(known if isinstance(known, dict) else {}, value)
         elif _is_number(value) and _is_number(known):
             total[key] = known + value
-        elif value is not None:
+        elif value is not None and not _is_number(known):
             total[key] = value
     return total
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from accounts import rates
 from accounts.rates import RateLimited
@@ -32,6 +33,7 @@ MARGIN_SECONDS = 90.0
 """What a call may take besides waiting for its command: a minute for its turn, and the provider's own time."""
 
 OUTPUT_BYTES = 12_000
+LARGEST_OFFSET = 2**53
 NAP_SECONDS = 1.0
 
 
@@ -111,10 +113,18 @@ def _has_ended(run: Run) -> bool:
 
 
 def _own_run(call: Invocation) -> Run:
-    run = Run.objects.filter(conversation_id=call.conversation_id, pk=call.arguments["run"]).first()
+    mine = Run.objects.filter(conversation_id=call.conversation_id)
+    run = mine.filter(pk=wanted).first() if (wanted := _run_id(call.arguments["run"])) else None
     if run is None:
         raise ToolFailed("box_run_not_found", "There is no such run in this conversation.")
     return run
+
+
+def _run_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def _told(run: Run, offset: int) -> ToolResult:
@@ -229,6 +239,7 @@ BOX_TOOLS = (
                 "offset": {
                     "type": "integer",
                     "minimum": 0,
+                    "maximum": LARGEST_OFFSET,
                     "description": "From here on; 0 is the end of it.",
                 },
                 "wait_seconds": _WAIT,

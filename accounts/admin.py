@@ -31,7 +31,6 @@ class UserAdmin(StaffAdmin, StockUserAdmin):
     list_display = ("username", "github_login", "slug", "is_staff", "is_active", "last_login", "deleted_at")
     list_filter = ("is_staff", "is_superuser", "is_active", "groups")
     search_exactly = False
-    sortable_by = None
     search_fields = ("username", "github_login", "slug", "email")
     search_help_text = "Name, login or address"
     readonly_fields = ("slug", "github_id", "github_login", "github_avatar_url", "deleted_at", "last_login",
@@ -40,6 +39,10 @@ class UserAdmin(StaffAdmin, StockUserAdmin):
         *(StockUserAdmin.fieldsets or ()),
         ("Identity", {"fields": ("slug", "github_id", "github_login", "github_avatar_url", "deleted_at")}),
     )
+
+    def get_sortable_by(self, request: HttpRequest) -> Any:
+        """There are not so many users that sorting them costs anything."""
+        return self.get_list_display(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = super().get_readonly_fields(request, obj)

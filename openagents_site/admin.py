@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django_q.models import Failure, OrmQ, Schedule, Success
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django_q.models import Failure, OrmQ, Schedule, Success, Task
 from unfold.decorators import display
 
 from base.admin import ReadOnlyAdmin, seconds_between, span
@@ -30,6 +32,11 @@ class TaskAdmin(ReadOnlyAdmin):
     search_help_text = "Id of the task"
     fields = ("id", "name", "func", "started", "stopped", "attempt_count", "error")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
+        """A list needs nothing of what is pickled."""
+        rows: QuerySet[Task] = super().get_queryset(request)
+        return rows.defer("args", "kwargs", "result")
+
     @display(description="took")
     def took(self, task: Success | Failure) -> str | None:
         return span(seconds_between(task.started, task.stopped))
@@ -51,7 +58,7 @@ class LogEntryAdmin(ReadOnlyAdmin):
     """What staff did, and what became of it."""
 
     list_display = ("action_time", "user", "kind", "object_repr", "change_message")
-    list_filter = ("action_flag", "user")
+    list_filter = ("action_flag",)
     list_select_related = ("user", "content_type")
     search_fields = ("object_id", "user__username")
     search_help_text = "Id of the row, or user name"

@@ -31,10 +31,10 @@ ACTIONS = [
     for action in getattr(page, "staff_actions", ())
 ]
 MAY = {
-    roles.VIEWER: roles.OPERATES - roles.OPERATES,
+    roles.VIEWER: frozenset[str](),
     roles.OPERATOR: roles.OPERATES,
     roles.ADMIN: roles.OPERATES | roles.ADMINISTERS,
-    "": frozenset(),
+    "": frozenset[str](),
 }
 
 

@@ -15,6 +15,7 @@ from boxes.states import FanoutState
 from conversations.services import add_user_message, ensure_conversation
 from forge import assignments
 from forge.services import create_issue, create_repository
+from openagents_site.webhooks import subscriptions
 from runs.models import Run
 from work.incidents import report
 from work.machines import approve_pairing, start_pairing
@@ -60,7 +61,13 @@ def belongings_of(user: User) -> dict[str, Any]:
         "machine_id": machine.pk,
         "job_id": job.pk,
         "incident_id": incident.pk,
+        **_webhook(user),
     }
+
+
+def _webhook(user: User) -> dict[str, Any]:
+    webhook, _ = subscriptions.create(user, url="https://hooks.invalid/mine")
+    return {"webhook_id": webhook.pk, "delivery_id": subscriptions.send_test(webhook).pk}
 
 
 def _box(user: User) -> Box:

@@ -16,22 +16,23 @@ from tests.security.belongings import belongings_of
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("repositories_apart")]
 API = "/api/v1/"
 METHODS = ("get", "post", "patch", "put", "delete")
-STAFFS = {"leaks/<uuid:leak_id>/stop", "leaks/<uuid:leak_id>/adopt", "leaks/<uuid:leak_id>/dismiss"}
+STAFFS = {"leaks/<id:leak_id>/stop", "leaks/<id:leak_id>/adopt", "leaks/<id:leak_id>/dismiss"}
 """Leaks are nobody's: `test_what_is_for_staff_is_closed_to_owners`."""
-WHOEVER_ASKS = {"pairings/<uuid:pairing_id>"}
+WHOEVER_ASKS = {"pairings/<id:pairing_id>"}
 """A computer that asks to be paired is known by its secret: `tests/machines/test_pairing_api.py`."""
 BODIES: dict[str, dict[str, Any]] = {
-    "conversations/<uuid:conversation_id>/messages": {"content": "hello"},
+    "conversations/<id:conversation_id>/messages": {"content": "hello"},
     "boxes/<str:ref>/extend": {"seconds": 60},
     "boxes/<str:ref>/commands": {"command": "true"},
-    "repositories/<uuid:repository_id>": {"visibility": "public"},
-    "repositories/<uuid:repository_id>/members": {"user": "stranger", "role": "write"},
-    "repositories/<uuid:repository_id>/machines": {"machine": str(uuid.UUID(int=0)), "operations": ["fetch"]},
-    "repositories/<uuid:repository_id>/issues": {"title": "theirs now"},
-    "repositories/<uuid:repository_id>/issues/<int:number>": {"state": "closed"},
-    "repositories/<uuid:repository_id>/issues/<int:number>/comments": {"body": "theirs now"},
-    "incidents/<uuid:incident_id>": {"status": "resolved"},
-    "machines/<uuid:machine_id>": {"name": "theirs now"},
+    "repositories/<id:repository_id>": {"visibility": "public"},
+    "repositories/<id:repository_id>/members": {"user": "stranger", "role": "write"},
+    "repositories/<id:repository_id>/machines": {"machine": str(uuid.UUID(int=0)), "operations": ["fetch"]},
+    "repositories/<id:repository_id>/issues": {"title": "theirs now"},
+    "repositories/<id:repository_id>/issues/<int:number>": {"state": "closed"},
+    "repositories/<id:repository_id>/issues/<int:number>/comments": {"body": "theirs now"},
+    "incidents/<id:incident_id>": {"status": "resolved"},
+    "machines/<id:machine_id>": {"name": "theirs now"},
+    "webhooks/<id:webhook_id>": {"enabled": False},
 }
 PART = re.compile(r"<\w+:(\w+)>")
 

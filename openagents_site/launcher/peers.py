@@ -14,7 +14,7 @@ from pathlib import Path
 
 WHEELS = "requirements-peers.txt"
 LINES_OF_REASON = 5  # the reason is not always in the last line
-ASKED = re.compile(r"^[ ]*(?:@|pytestmark\b.*)needs\(\s*[\"']([a-z-]+)[\"']\s*\)", re.MULTILINE)
+ASKED = re.compile(r"^[ ]*(?:@|pytestmark\b.*)?needs\(\s*[\"']([a-z-]+)[\"']\s*\)", re.MULTILINE)
 
 
 class PeersMissing(Exception):

@@ -83,6 +83,7 @@ def navigation(request: HttpRequest) -> list[Item]:
     """Every list that the caller may see, in groups. A list that no group names is under the last, which is
     folded away, so none is out of reach."""
     overview = {"title": "Overview", "icon": "dashboard", "link": reverse("admin:index")}
+    fleet = {"title": "My fleet", "icon": "directions_boat", "link": reverse("fleet:fleet")}
     named = [(title, [_named(*entry) for entry in entries]) for title, entries in GROUPS]
     known = {model for _, entries in named for model, _ in entries}
     rest = [(model, _item(model, "table", "")) for model in admin.site._registry if model not in known]
@@ -90,7 +91,7 @@ def navigation(request: HttpRequest) -> list[Item]:
     shown = [
         {"title": title, "items": items, "collapsible": title == OTHER} for title, items in groups if items
     ]
-    return [{"items": [overview]}, *shown]
+    return [{"items": [overview, fleet]}, *shown]
 
 
 def _named(label: str, icon: str, title: str) -> tuple[type[Model], Item]:

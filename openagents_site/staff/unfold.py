@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.templatetags.static import static
 
 Label = tuple[str, str]
 
@@ -15,6 +16,9 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "OpenAgents Boxes",
     "SITE_SUBHEADER": "Staff",
     "SITE_SYMBOL": "deployed_code",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("site/icon.svg")},
+    ],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "ENVIRONMENT": "openagents_site.staff.unfold.environment",

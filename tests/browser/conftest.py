@@ -32,7 +32,7 @@ QUIET = [
     "--disable-sync",
 ]
 PHONE = {"width": 320, "height": 640}
-PATIENCE_MS = 60_000
+PATIENCE_MS = 150_000
 
 
 @pytest.fixture(scope="module")

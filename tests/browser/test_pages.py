@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
 
 import pytest
 
 from accounts.models import User
 from base.clock import database_now
-from boxes.models import Box
+from boxes import services
+from boxes.client import client
+from boxes.models import Box, ReconciliationEvent
 from conversations.services import ensure_conversation
-from openagents_site.launcher.peers import npm_folder
 from tests.browser.conftest import PHONE, Open, picture
+from tests.browser.inspector import Inspector
+from tests.browser.rows import lived_in
 from tests.browser.site import Site
 from tests.fleet_page.conftest import make_box, make_run
 from tests.peers import needs
 from work.machines import start_pairing
 from work.models import Machine
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.timeout(600),  # a browser on a crowded machine waits for everything
     pytest.mark.django_db(transaction=True),
     needs("chromium"),
     needs("playwright"),
@@ -50,7 +51,6 @@ def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User, 
         "",
     ]
     page.get_by_text("running", exact=True).wait_for()
-    picture(page, "fleet")
 
     page.get_by_role("button", name="Cancel the run on tests").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
@@ -133,57 +133,8 @@ def test_an_owner_approves_a_pairing(open_page: Open, owner: User) -> None:
 
 @pytest.fixture
 def filled(owner: User) -> Box:
-    """An owner's boxes in many states; the first of them."""
-    conversation = ensure_conversation(owner)
-    now = database_now()
-    one = make_box(conversation, "web-tests", age=1500, estimated_burn_rate_microusd=100_000)
-    make_run(
-        one,
-        "a",
-        age=90,
-        state="running",
-        next_step_at=None,  # no worker looks at it: its box is nowhere
-        command="npm ci && npm test -- --reporter=dot",
-        output="added 312 packages in 9s\n\n" + "." * 212,
-    )
-    two = make_box(conversation, "docs", age=600, estimated_burn_rate_microusd=100_000)
-    make_run(
-        two, "b", age=60, state="completed", exit_status=0, command="make html", output="build succeeded.\n"
-    )
-    make_box(conversation, "fresh", age=3, state="provisioning")
-    ended = {"state": "archived", "stopped_at": now, "stop_reason": "idle_timeout", "lifetime_seconds": 4210}
-    make_run(
-        make_box(conversation, "old", settled_cost_microusd=1_170_000, **ended),
-        "c",
-        state="failed",
-        exit_status=2,
-    )
-    return one
-
-
-Wrong = dict[str, list[str]]
-
-
-class Inspector:
-    """Looks at a page as axe-core does: by every rule in light, by those about colours again in dark."""
-
-    def __init__(self) -> None:
-        self.wrong: Wrong = {}
-        self.rules = (npm_folder("axe") / "node_modules" / "axe-core" / "axe.min.js").read_text()
-
-    def look_at(self, page: Page, name: str, inside: str = "html") -> None:
-        page.emulate_media(color_scheme="light")
-        page.evaluate(self.rules)
-        self._note(page, f"{name}, light", inside, {})
-        page.emulate_media(color_scheme="dark")
-        self._note(page, f"{name}, dark", inside, {"runOnly": ["color-contrast"]})
-
-    def _note(self, page: Page, name: str, inside: str, options: dict[str, Any]) -> None:
-        found = page.evaluate(
-            "asked => axe.run(...asked).then(result => result.violations)", [inside, options]
-        )
-        for rule in found:
-            self.wrong[f"{name}: {rule['id']}"] = [node["html"][:200] for node in rule["nodes"]]
+    """A month of an owner's boxes; one of those that run now."""
+    return lived_in(owner)
 
 
 @needs("axe")
@@ -194,29 +145,55 @@ def test_everyone_can_use_the_pages(open_page: Open, owner: User, staff: User, f
     inspector.look_at(page, "sign-in")
     page = open_page(owner, viewport=PHONE)
     for address in (f"/fleet/boxes/{filled.pk}/stop/", "/pair/", "/fleet/"):
+        page.emulate_media(color_scheme="light")
         page.goto(address)
         inspector.look_at(page, address)
         wide[address] = page.evaluate("document.documentElement.scrollWidth")
     picture(page, "fleet-phone-dark")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1200, "height": 960})
+    picture(page, "fleet")
     page.get_by_role("button", name="Stop web-tests").click()
     inspector.look_at(page, "dialog", "dialog")
-    page = open_page(staff, viewport={"width": 1440, "height": 900})
+    page = open_page(staff, viewport={"width": 1440, "height": 1240})
     page.goto("/admin/?days=30")
-    inspector.look_at(page, "dashboard", ".dashboard")
+    picture(page, "dashboard")
+    inspector.look_in_light(page, "dashboard", ".dashboard")
+    page.emulate_media(color_scheme="dark")
+    page.reload()  # the staff site asks the system when it is loaded
+    inspector.look_in_dark(page, "dashboard", ".dashboard")
     picture(page, "dashboard-dark")
 
     assert inspector.wrong == {}
     assert wide == dict.fromkeys(wide, PHONE["width"])
 
 
-def test_staff_sign_in_and_see_what_goes_on(open_page: Open, staff: User, filled: Box) -> None:
-    page = open_page()
+def test_staff_sign_in_stop_a_box_and_handle_a_leak(open_page: Open, owner: User, staff: User) -> None:
+    box = services.create_box(ensure_conversation(owner).id, label="forgotten")
+    leaked = client().create("nobodys", ttl_seconds=3600)
+    ReconciliationEvent.objects.create(
+        provider_box_id=leaked.id, event_type="leak", reason="unclaimed", observed_at=database_now()
+    )
+    page = open_page(viewport={"width": 1440, "height": 900})
     page.goto("/")
 
     page.get_by_label("User name").fill("staff")
     page.get_by_label("Password").fill("staff-password")
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name="Active boxes").click()
+    page.get_by_role("link", name="forgotten").click()
+    page.get_by_role("link", name=re.compile("Stop$")).click()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("forgotten: stopped").wait_for()
+    assert Box.objects.get(pk=box.pk).stop_reason == "user_requested"
 
-    page.get_by_role("link", name="Active boxes").wait_for()
-    picture(page, "dashboard")
-    assert page.locator(".card", has_text="Active boxes").locator(".value").inner_text() == "3"
+    page.goto("/admin/")
+    page.get_by_role("link", name="Open leaks").click()
+    page.get_by_role("link", name=leaked.id).click()
+    picture(page, "leak")
+    page.get_by_role("link", name=re.compile("Stop$")).click()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text(f"{leaked.id}: stopped").wait_for()
+    assert ReconciliationEvent.objects.get().resolution == "stopped"
+    page.goto("/admin/")
+    assert page.locator(".card", has_text="Open leaks").locator(".value").inner_text() == "0"

@@ -150,8 +150,9 @@ def test_the_database_is_asked_as_often_for_many_rows_as_for_none(
         (questions.spending(30), "conversation_boxes"),
         (questions.ended_runs(30), "box_runs"),
         (questions.ENDED_LAST_DAY, "box_runs"),
+        (questions.INCIDENTS, "incidents"),
     ],
-    ids=["new boxes", "spending", "ended runs", "last day"],
+    ids=["new boxes", "spending", "ended runs", "last day", "incidents"],
 )
 def test_no_question_reads_a_history_that_it_is_not_about(sql: str, table: str) -> None:
     with connection.cursor() as cursor:

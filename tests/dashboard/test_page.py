@@ -136,3 +136,5 @@ def test_everything_on_it_comes_from_this_site(browser: Client, filled: None) ->
 
     assert re.findall(r'(?:src|href)="(?:https?:)?//[^"]*"', markup) == []
     assert finders.find("site/dashboard.css")
+    assert 'href="/static/site/icon.svg"' in markup
+    assert 'href="/fleet/"' in markup

@@ -79,8 +79,9 @@ def test_only_peers_that_a_test_asks_for_are_installed(tmp_path: Path) -> None:
     (tmp_path / "test_page.py").write_text(
         '@needs("chromium")\ndef test(): ...\n@needs("unheard-of")\ndef test2(): ...\n'
     )
+    (tmp_path / "test_more.py").write_text('pytestmark = [\n    needs("playwright"),\n]\n# needs("node")\n')
 
-    assert peers.asked_for(tmp_path) == {"chromium"}
+    assert peers.asked_for(tmp_path) == {"chromium", "playwright"}
 
 
 def test_without_root_the_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from base.amounts import dollars
 from openagents_site.dashboard.figures import Day
 from runs.states import TERMINAL, RunState
 
-WIDTH, HEIGHT = 600, 120
-LABELS = 8  # of days below a drawing, at most
+WIDTH, HEIGHT = 360, 120
+LABELS = 6  # of days below a drawing, at most
 Amount = Callable[[int], str]
 
 

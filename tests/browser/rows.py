@@ -18,13 +18,12 @@ def lived_in(owner: User) -> Box:
     conversation, now = ensure_conversation(owner), database_now()
     a_month_of(conversation, now)
     heartbeats.stamp("scheduler")
-    ScheduleSlot.objects.create(
-        name="reconcile",
-        interval_ms=60_000,
-        initial_delay_ms=0,
-        next_at=now + timedelta(hours=1),  # no pass looks for boxes that are nowhere
-        finished_at=now,
-    )
+    far = {
+        "next_at": now + timedelta(hours=1),
+        "finished_at": now,
+    }  # no pass looks for boxes that are nowhere
+    times = {"interval_ms": 60_000, "initial_delay_ms": 60_000}
+    ScheduleSlot.objects.update_or_create(name="reconcile", defaults=times | far)
     make_box(conversation, "slow-start", age=700, state="provisioning", estimated_burn_rate_microusd=100_000)
     docs = make_box(conversation, "docs", age=600, estimated_burn_rate_microusd=100_000)
     make_run(docs, "b", state="completed", exit_status=0, command="make html", output="build succeeded.\n")

@@ -149,6 +149,7 @@ def test_everyone_can_use_the_pages(open_page: Open, owner: User, staff: User, f
         page.goto(address)
         inspector.look_at(page, address)
         wide[address] = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 320, "height": 1000})
     picture(page, "fleet-phone-dark")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1200, "height": 960})

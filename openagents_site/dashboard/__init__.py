@@ -1,1 +1,1 @@
-"""What staff see first: what goes on now, what it costs, what is to be looked after. See docs/reference/dashboard.md."""
+"""What staff see first: what goes on now, what it costs, what is to be looked after. See docs/reference/staff.md."""

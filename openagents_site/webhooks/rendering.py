@@ -74,11 +74,21 @@ def _data(event: Event) -> dict[str, Any]:
         return dict(event.row)
     try:
         model, serializer = SHOWN[event.event_type.partition(".")[0]]
-        shown = serializer(instance_of(model, event.row)).data
-        return redact_mapping(json.loads(JSONRenderer().render(shown)))
+        answer = serializer(instance_of(model, event.row)).data
+        shown: dict[str, Any] = json.loads(JSONRenderer().render(answer))
+        return dict(_numbers_kept(shown, redact_mapping(shown)))
     except Exception:  # it is told all the same: the receiver can ask the API
         log.exception("webhook_not_rendered", event_type=event.event_type, object=str(event.object_id))
         return {"id": str(event.object_id)}
+
+
+def _numbers_kept(shown: Any, redacted: Any) -> Any:
+    """The redacted value with the numbers of the one before: a `token_budget` is no token, and a number no secret."""
+    if isinstance(shown, dict) and isinstance(redacted, dict):
+        return {key: _numbers_kept(item, redacted[key]) for key, item in shown.items()}
+    if isinstance(shown, list) and isinstance(redacted, list):
+        return [_numbers_kept(one, other) for one, other in zip(shown, redacted, strict=True)]
+    return shown if isinstance(shown, int | float) else redacted
 
 
 def _short(value: Any, longest: int) -> Any:

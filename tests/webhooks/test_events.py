@@ -24,6 +24,7 @@ from runs.models import Run
 from runs.serializers import RunSerializer
 from tests.webhooks.conftest import BoxOf, RunOn
 from work import incidents
+from work.api.serializers import IncidentSerializer, JobSerializer
 from work.models import Job
 
 pytestmark = pytest.mark.django_db
@@ -179,9 +180,31 @@ def test_it_tells_what_the_api_shows_as_it_was_then(
     of_run = json.loads(payload_of(Event.objects.get(event_type="run.admitted")))
     of_box = json.loads(payload_of(Event.objects.get(event_type="box.created")))
 
-    assert of_run["data"] == as_it_was[0] | {"idempotency_key": of_run["data"]["idempotency_key"]}
+    assert of_run["data"] == as_it_was[0]
     assert {**of_box["data"], "idle_since": 0} == {**as_it_was[1], "idle_since": 0}
     assert (of_run["type"], of_run["timestamp"][-1]) == ("run.admitted", "Z")
+
+
+def test_numbers_stay_numbers_whatever_they_are_called(hook: Subscription, owner: User) -> None:
+    conversation = ensure_conversation(owner)
+    job = Job.objects.create(
+        conversation=conversation, owner_visitor=conversation.visitor, surface="text", goal="x",
+        token_budget=5_000, usage={"input_tokens": 3, "api_key": "abcdef"},
+    )  # fmt: skip
+    event = Event.objects.get(event_type="job.queued")
+
+    told = json.loads(payload_of(event))["data"]
+
+    as_the_api = shown(JobSerializer(Job.objects.get(pk=job.pk)).data)
+    assert told == as_the_api | {"usage": {"input_tokens": 3, "api_key": "[REDACTED]"}}
+
+
+def test_an_incident_is_told_as_the_api_shows_it(hook: Subscription, owner: User) -> None:
+    incident = incidents.record(code="cancelled", owner_user=owner, context={"tries": 3}, summary="gone")
+    assert incident is not None
+    event = Event.objects.get(event_type="incident.open")
+
+    assert json.loads(payload_of(event))["data"] == shown(IncidentSerializer(incident).data)
 
 
 def test_secrets_are_struck_out(hook: Subscription, owner: User, box_of: BoxOf, run_on: RunOn) -> None:

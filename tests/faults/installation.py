@@ -71,11 +71,14 @@ class Part:
         return self.process.pid
 
     def kill9(self) -> None:
-        """Kill every process of its group."""
+        """Kill every process of its group, also what one of them started while this looked."""
         if self.process is None:
             return
-        for member in self._group():
-            member.kill()
+        while members := [member for member in self._group() if _lives(member)]:
+            for member in members:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    member.kill()
+            psutil.wait_procs(members, timeout=30)
         self.process.wait(30)
 
     def _group(self) -> list[psutil.Process]:
@@ -98,6 +101,13 @@ class Part:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(30)
         self.kill9()
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 @dataclass

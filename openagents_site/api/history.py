@@ -21,6 +21,7 @@ from base.errors import CodedError
 from base.history import Actor, Transition, rows_of, transitions
 from boxes.models import Box, ReconciliationEvent
 from forge.models import Assignment
+from openagents_site.webhooks.models import Subscription
 from runs.models import Run
 from work.models import Incident, Job, Machine
 
@@ -54,6 +55,7 @@ KINDS = (
     Kind("machine", Machine, lambda user: {"user": user}),
     Kind("incident", Incident, lambda user: {"owner_user": user}),
     Kind("leak", ReconciliationEvent, None),
+    Kind("webhook", Subscription, lambda user: {"owner": user}),
 )
 NAMES = [kind.name for kind in KINDS]
 

@@ -106,6 +106,8 @@ def test_staff_see_everybodys_when_they_ask(hook: Subscription, staff: User, api
 
     assert client.get(f"{API}/{hook.pk}").status_code == 404
     assert client.get(f"{API}/{hook.pk}?all=true").status_code == 200
+    assert client.post(f"{API}/{hook.pk}/test?all=true").status_code == 201
+    assert code_of(client.post(f"{API}/{hook.pk}/rotate?all=true")) == (404, "webhook_not_found")
     assert client.post(API, {"url": URL, "all": True}).json()["all_owners"] is True
 
 
@@ -236,3 +238,8 @@ def test_the_history_tells_who_switched_it(hook: Subscription, client: APIClient
     newest = hook.history.order_by("-pgh_id").first()
     assert newest.disabled_reason == "owner"
     assert newest.pgh_context["user"] == str(owner.pk)
+    shown = client.get(f"/api/v1/history?object=webhook:{hook.pk}").json()["results"]
+    assert [(row["event"], row["actor"]["type"]) for row in shown] == [
+        ("changed", "token"),
+        ("created", "system"),
+    ]

@@ -126,7 +126,8 @@ class RotateSecret(APIView):
 
     @extend_schema(
         summary="Give a webhook another secret",
-        description="For 24 hours deliveries carry a signature of the old secret as well.",
+        description="For 24 hours deliveries carry a signature of the old secret as well. Its owner alone: staff do not learn "
+        "others' secrets.",
         parameters=[KEY],
         extensions=refusals(*KEY_ERRORS),
         request=None,
@@ -134,6 +135,8 @@ class RotateSecret(APIView):
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         found = find_webhook(request, webhook_id)
+        if found.owner_id != user_of(request).pk:
+            raise WebhookNotFound
 
         def rotate(_: UUID) -> Answer:
             return Answer(200, _with_secret(found, subscriptions.rotate(found)))

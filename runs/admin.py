@@ -61,6 +61,9 @@ CANCEL = Action(
 )
 
 
+MOST_UNKILLED = 1_000
+
+
 class UnkilledFilter(admin.SimpleListFilter):
     """Runs whose processes are not known to be gone: their boxes take no other run."""
 
@@ -70,7 +73,11 @@ class UnkilledFilter(admin.SimpleListFilter):
         return [("unconfirmed", "not confirmed")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        return queryset.filter(kill_confirmed=False) if self.value() == "unconfirmed" else queryset
+        """Found first, by the index of the few: of a column that is nearly always null the planner expects a million."""
+        if self.value() != "unconfirmed":
+            return queryset
+        found = Run.objects.filter(kill_confirmed=False).order_by("-admitted_at").values_list("pk", flat=True)
+        return queryset.filter(pk__in=list(found[:MOST_UNKILLED]))
 
 
 @admin.register(Run)

@@ -18,7 +18,7 @@ _HEX = re.compile(r"[0-9a-fA-F-]+")
 def search(rows: QuerySet[Any], fields: Sequence[str], term: str) -> QuerySet[Any]:
     """The rows in which the first of `fields` that knows the term has it; none if no field does.
 
-    A field is a path. An id is found by all of it or by its first four digits or more; a text whole, or, with a `^`
+    A field is a path. An id is found by all of it or by its first four digits or more; a text whole, or else, with a `^`
     before the field's name, by its beginning. Each field is one look into its index.
     """
     term = term.strip()
@@ -42,6 +42,7 @@ def _conditions(model: type[models.Model], fields: Sequence[str], term: str) -> 
             if term.isascii() and term.isdigit() and len(term) < 19:
                 yield {path: int(term)}
         elif name.startswith("^"):
+            yield {path: term}
             yield {f"{path}__startswith": term}
         else:
             yield {path: term}

@@ -26,6 +26,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
+            index=models.Index(condition=models.Q(('kill_confirmed', False)), fields=['-admitted_at'], name='box_runs_unkilled_list_index'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
             index=models.Index(condition=models.Q(('state__in', ['completed', 'failed', 'cancelled', 'timed_out', 'lost'])), fields=['state', '-admitted_at'], name='box_runs_ended_index'),
         ),
     ]

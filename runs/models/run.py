@@ -155,6 +155,11 @@ class Run(Leased):
                 name="box_runs_unkilled_index",
             ),
             models.Index(fields=["-admitted_at"], name="box_runs_newest_index"),
+            models.Index(  # in the order of lists: of a column that is nearly always null the planner expects too much
+                fields=["-admitted_at"],
+                condition=Q(kill_confirmed=False),
+                name="box_runs_unkilled_list_index",
+            ),
             models.Index(
                 fields=["state", "-admitted_at"],
                 condition=Q(state__in=[state.value for state in TERMINAL]),

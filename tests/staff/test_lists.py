@@ -43,7 +43,9 @@ def labels(browser: Client, **query: Any) -> list[str]:
     ("term", "found"),
     [
         ("tests", ["tests"]),
-        ("web", ["web-2", "web"]),
+        ("web", ["web"]),
+        ("we", ["web-2", "web"]),
+        ("web-", ["web-2"]),
         ("bx_1abc", ["docs"]),
         ("bx_", ["web-2", "tests", "docs", "web"]),
         ("abcd0002", ["tests"]),
@@ -128,6 +130,18 @@ def test_boxes_by_what_they_may_cost(
     Box.objects.filter(label="web").update(stopped_at=NOW, stop_reason="ttl_expired", state="archived")
 
     assert labels(browser, life=life) == found
+
+
+@pytest.mark.django_db
+def test_runs_whose_kill_is_not_confirmed_are_found(browser: Client) -> None:
+    for number in range(2):
+        Rows(number).make()
+    stuck = Run.objects.order_by("id")[0]
+    Run.objects.filter(pk=stuck.pk).update(kill_confirmed=False)
+
+    found = browser.get(list_of(Run), {"kill": "unconfirmed"}).context["cl"].result_list
+
+    assert list(found) == [stuck]
 
 
 @pytest.mark.django_db

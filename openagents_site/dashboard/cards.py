@@ -99,6 +99,8 @@ _QUEUES = {
     "jobs": lambda: listing("work.job", status__in=_ACTIVE_JOBS, kind="deep_work"),
     "delegations": lambda: listing("work.job", status__in=_ACTIVE_JOBS, kind="delegation"),
     "assignments": lambda: listing("forge.assignment", state__in=_joined(LIVE)),
+    "webhook_events": lambda: listing("webhooks.event", fanned_out_at__isnull=True),
+    "webhooks": lambda: listing("webhooks.delivery", next_attempt_at__isnull=False),
     "queued_boxes": lambda: listing("boxes.fanoutrequest", state="queued"),
     "scheduled_tasks": lambda: listing("django_q.ormq"),
 }

@@ -72,6 +72,13 @@ def test_every_other_link_leads_somewhere(browser: Client, filled: None) -> None
     assert {link: browser.get(link).status_code for link in links} == dict.fromkeys(links, 200)
 
 
+def test_every_queue_leads_to_what_waits_in_it(browser: Client) -> None:
+    queues = browser.get(PAGE).context["queues"]
+
+    assert len(queues) >= 11
+    assert [line.name for line in queues if not line.link] == []
+
+
 def test_ceilings_are_shown_with_how_much_of_them_is_used(
     browser: Client, make_box: MakeBox, box_api: Any, now: datetime
 ) -> None:

@@ -43,7 +43,9 @@ class ScopedAutoSchema(AutoSchema):
 
     def _map_basic_serializer(self, serializer: Any, direction: str) -> dict[str, Any]:
         """A body that refuses fields that it does not know says so."""
-        found: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
+        found: dict[str, Any] = super()._map_basic_serializer(  # type: ignore[no-untyped-call]
+            serializer, direction
+        )
         if direction == "request" and isinstance(serializer, StrictSerializer):
             found["additionalProperties"] = False
         return found

@@ -18,8 +18,12 @@ class BoxSerializer(serializers.ModelSerializer[Box]):
 
     state = serializers.ChoiceField(choices=BoxState.choices, read_only=True)
     setup_status = serializers.ChoiceField(choices=SetupStatus.choices, read_only=True)
-    expires_at = serializers.DateTimeField(read_only=True, help_text="When it will be stopped at the latest.")
-    expires_because = serializers.CharField(read_only=True, help_text="The rule that set `expires_at`.")
+    expires_at = serializers.DateTimeField(
+        read_only=True, allow_null=True, help_text="When it will be stopped at the latest; null once it was."
+    )
+    expires_because = serializers.CharField(
+        read_only=True, allow_null=True, help_text="The rule that set `expires_at`."
+    )
     idle_since = serializers.DateTimeField(
         read_only=True,
         allow_null=True,

@@ -224,7 +224,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["base.api.parsers.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "base.api.pagination.NewestFirstPagination",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["base.api.filters.FilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "accounts.schema.ScopedAutoSchema",
     "EXCEPTION_HANDLER": "base.api.errors.answer",
     "DATETIME_FORMAT": "iso-8601",
@@ -242,6 +242,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "openagents_site.api.examples.add_examples",
+    ],
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
     "ENUM_NAME_OVERRIDES": {
         "BoxState": "boxes.states.BoxState",

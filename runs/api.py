@@ -45,6 +45,9 @@ KEY = OpenApiParameter(
 OFFSET = OpenApiParameter("offset", int, description="Byte offset in what the command wrote.")
 
 
+EVENTS = {"description": "Server-sent events: `event`, `id`, and `data`, which is JSON."}
+
+
 def runs_of(request: Request) -> QuerySet[Run]:
     """The runs that the caller may see."""
     runs = Run.objects.select_related("conversation_box")
@@ -193,7 +196,7 @@ class RunStream(APIView):
         description="Server-sent events `output` (data: text, offset, next_offset), `state` and `end`; each id is the "
         "offset from which `Last-Event-ID` goes on.",
         parameters=[OFFSET],
-        responses={(200, "text/event-stream"): OpenApiTypes.STR},
+        responses={(200, "text/event-stream"): EVENTS},
     )
     def get(self, request: Request, run_id: UUID) -> HttpResponseBase:
         run = find_run(request, run_id)

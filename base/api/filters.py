@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import django_filters
 from django import forms
+from django.db.models import QuerySet
 from django_filters.fields import IsoDateTimeField
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+
+class FilterBackend(DjangoFilterBackend):
+    """Filters by the fields of a view's `filterset_class`; refuses an empty value, which would else filter nothing."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        filters = getattr(view, "filterset_class", None)
+        refuse_empty(request, filters.base_filters if filters else ())
+        found: QuerySet[Any] = super().filter_queryset(request, queryset, view)
+        return found
+
+
+def refuse_empty(request: Request, names: Iterable[str]) -> None:
+    """Raises ValidationError for query parameters that are there and empty: `?box=$BOX` must not list every box's."""
+    empty = {name: ["must not be empty"] for name in names if request.query_params.get(name, None) == ""}
+    if empty:
+        raise ValidationError(empty)
+
+
+class WholeNumberFilter(django_filters.NumberFilter):
+    """Takes whole numbers only."""
+
+    field_class = forms.IntegerField
 
 
 class MomentField(IsoDateTimeField):

@@ -57,6 +57,15 @@ class NewestFirstPagination(CursorPagination):
         kept: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
         return [each for each in kept if each["name"] != self.page_size_query_param] + [size]
 
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """A page; at an end of the list there is no address further on."""
+        address = {"type": ["string", "null"], "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {"next": address, "previous": address, "results": schema},
+        }
+
     def decode_cursor(self, request: Request) -> Any:
         given = request.query_params.get(self.cursor_query_param, "")
         try:

@@ -19,8 +19,8 @@ def whole_number(
     request: Request, name: str, *, default: int, maximum: int, code: str = "invalid_request"
 ) -> int:
     """A query parameter as a whole number from 0 to `maximum`. Raises ValidationError with `code`."""
-    text = request.query_params.get(name, "")
-    if not text:
+    text = request.query_params.get(name)
+    if text is None:
         return default
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > maximum:
         raise ValidationError({name: [f"must be a whole number from 0 to {maximum}"]}, code=code)
@@ -29,9 +29,9 @@ def whole_number(
 
 def id_named(request: Request, name: str) -> UUID | None:
     """A query parameter as an id; None if it is not there. Raises ValidationError."""
-    text = request.query_params.get(name, "")
+    text = request.query_params.get(name)
     try:
-        return UUID(text) if text else None
+        return None if text is None else UUID(text)
     except ValueError:
         raise ValidationError({name: ["must be a UUID"]}) from None
 

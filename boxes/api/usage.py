@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import user_of
-from base.api.filters import MomentFilter
+from base.api.filters import MomentFilter, refuse_empty
 from base.api.parameters import all_owners, id_named
 from boxes import usage
 from boxes.models import Box
@@ -66,8 +66,8 @@ class Usage(APIView):
     )
     def get(self, request: Request) -> Response:
         boxes = _within(request, _boxes(request))
-        grouping = request.query_params.get("group", "")
-        if grouping and grouping not in set(Grouping):
+        grouping = request.query_params.get("group")
+        if grouping is not None and grouping not in set(Grouping):
             raise ValidationError({"group": ["is one of day, box, owner"]})
         groups = usage.grouped(boxes, Grouping(grouping), limit=MOST_GROUPS + 1) if grouping else []
         answer = {
@@ -90,6 +90,7 @@ def _boxes(request: Request) -> QuerySet[Box]:
 
 
 def _within(request: Request, boxes: QuerySet[Box]) -> QuerySet[Box]:
+    refuse_empty(request, UsageFilter.base_filters)
     found = UsageFilter(request.query_params, queryset=boxes)
     if not found.is_valid():
         raise ValidationError(found.errors)

@@ -20,7 +20,7 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
-from base.api.filters import MomentFilter
+from base.api.filters import MomentFilter, WholeNumberFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
 from base.api.schema import refusals
@@ -116,7 +116,7 @@ class CreateAssignmentSerializer(StrictSerializer):
 
 class AssignmentFilter(django_filters.FilterSet):
     repository = django_filters.UUIDFilter()
-    issue_number = django_filters.NumberFilter(field_name="issue__number")
+    issue_number = WholeNumberFilter(field_name="issue__number")
     conversation = django_filters.UUIDFilter()
     box = django_filters.UUIDFilter(field_name="conversation_box")
     machine = django_filters.UUIDFilter()

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -90,24 +90,6 @@ class HistoryPagination(NewestFirstPagination):
     ordering = ("-pgh_id",)
 
 
-EXAMPLE = OpenApiExample(
-    "A box that its owner stopped",
-    value={
-        "id": 1041,
-        "object": {"kind": "box", "id": "0198f7a2-6a52-7000-8000-2f4f3a3f1b11"},
-        "at": "2026-11-30T14:13:30.120000Z",
-        "event": "changed",
-        "state": "archiving",
-        "previous_state": "ready",
-        "reason": "user_requested",
-        "values": {"state": "archiving", "stop_reason": "user_requested", "lifetime_seconds": 61},
-        "actor": {"type": "token", "id": "f3d1c1de-3f0c-4d5a-9d8c-0f1f5b0f7a10", "name": "owner"},
-        "request_id": "5c1a2d7e-0f0e-4bb6-8a55-8f4a4bb1f2a0",
-    },
-    response_only=True,
-)
-
-
 @extend_schema_view(
     get=extend_schema(
         summary="What happened to an object, and who did it",
@@ -120,7 +102,6 @@ EXAMPLE = OpenApiExample(
                 "object", str, required=True, description=f"`id` or `kind:id`; kinds: {', '.join(NAMES)}."
             )
         ],
-        examples=[EXAMPLE],
         responses={200: TransitionSerializer(many=True)},
     )
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,7 +77,7 @@ class Running:
 @contextmanager
 def running(template: Connection) -> Iterator[Running]:
     """The provider, web and a worker, on a copy of `template`, to which nothing may be connected meanwhile."""
-    database = replace(template, dbname=f"{template.dbname}_contract")
+    database = replace(template, dbname=f"{template.dbname}_contract_{os.getpid()}")
     with psycopg.connect(**replace(template, dbname="postgres").parameters(), autocommit=True) as admin:
         drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database.dbname))
         admin.execute(drop)

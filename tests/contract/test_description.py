@@ -1,0 +1,99 @@
+"""The OpenAPI description by itself: scopes, errors with their codes, and examples that fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from accounts.scopes import Scope
+from base.api.errors import status_of
+
+FOR_EVERYBODY = {"POST /api/v1/pairings", "GET /api/v1/pairings/{pairing_id}"}
+WITHOUT_EXAMPLE_OF_A_BODY: set[str] = set()
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return found
+
+
+@pytest.fixture(scope="module")
+def operations(description: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    paths = description["paths"].items()
+    return {f"{method.upper()} {path}": each for path, methods in paths for method, each in methods.items()}
+
+
+def test_every_operation_names_the_scope_that_it_needs(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
+        [by_token, *_] = operation["security"]
+        if name in FOR_EVERYBODY:
+            assert by_token == {}
+        else:
+            assert by_token["token"][0] in Scope.values, name
+            assert f"Scope: `{by_token['token'][0]}`" in operation["description"], name
+
+
+def test_every_error_answer_lists_its_codes_with_an_example_of_each(
+    operations: dict[str, dict[str, Any]],
+) -> None:
+    for name, operation in operations.items():
+        for code in operation["x-error-codes"]:
+            answer = operation["responses"][str(status_of(code))]
+            examples = answer["content"]["application/json"]["examples"]
+            assert f"`{code}`" in answer["description"], name
+            assert set(examples[code]["value"]["error"]) == {"code", "detail"}, name
+            assert examples[code]["value"]["error"]["detail"] != "the request failed", (
+                f"{code} is not explained"
+            )
+
+
+def test_whoever_is_not_signed_in_and_what_is_unavailable_is_answered_everywhere(
+    operations: dict[str, dict[str, Any]],
+) -> None:
+    for name, operation in operations.items():
+        codes = set(operation["x-error-codes"])
+        assert codes >= {"internal_error", "temporarily_unavailable"}, name
+        assert name in FOR_EVERYBODY or codes >= {"invalid_api_token", "insufficient_scope"}, name
+
+
+def test_every_operation_has_an_example_that_fits_its_schema(
+    description: dict[str, Any], operations: dict[str, dict[str, Any]]
+) -> None:
+    for name, operation in operations.items():
+        good = [answer for status, answer in operation["responses"].items() if status < "300"]
+        shown = [
+            media for answer in good for media in answer.get("content", {}).values() if "example" in media
+        ]
+        assert shown or operation["responses"].keys() >= {"204"}, f"{name} has no example of its answer"
+        bodies = list(operation.get("requestBody", {}).get("content", {}).values())
+        assert all("example" in media for media in bodies), f"{name} has no example of its body"
+        for media in (*shown, *bodies):
+            fits(description, media["schema"], media["example"], name)
+
+
+def fits(description: dict[str, Any], schema: dict[str, Any], example: Any, name: str) -> None:
+    whole = {"components": description["components"], **schema}
+    wrong = sorted(jsonschema.Draft202012Validator(whole).iter_errors(example), key=str)
+    assert wrong == [], name
+
+
+def test_whatever_makes_something_takes_an_idempotency_key(operations: dict[str, dict[str, Any]]) -> None:
+    ensures = {"POST /api/v1/conversations"}  # the same one every time, by itself
+    anonymous = {
+        "POST /api/v1/pairings"
+    }  # there is nobody whose key it could be; grants nothing, ends by itself
+    for name, operation in operations.items():
+        makes = name.startswith("POST") and not name.endswith("}") and not acts_on_something(name)
+        keyed = {"Idempotency-Key"} <= {place["name"] for place in operation.get("parameters", ())}
+        assert keyed == (makes and name not in ensures | anonymous), name
+
+
+def acts_on_something(name: str) -> bool:
+    """Whether it changes what is there and makes nothing: `.../cancel`, `/reconcile`."""
+    return name.rsplit("/", 1)[1] in {
+        "cancel", "stop", "extend", "forget", "commands", "adopt", "dismiss", "probe", "approve", "reconcile", "replay",
+    }  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from django.core.management.base import CommandError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, QuerySet, TextField
 from django.db.models.functions import Cast
 from rich.console import Console
@@ -17,6 +20,8 @@ from rich.text import Text
 from base.text import display_text, storable
 
 EXIT_NOT_FOUND = 3
+MOST_ROWS = 1_000_000
+SHORT_ID = 8  # so much of an id tells it from others in a list
 SHORTEST_PREFIX = 4  # hexadecimal digits of an id; fewer tell too little apart
 M = TypeVar("M", bound=Model)
 
@@ -46,6 +51,22 @@ def table_of(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers:
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
     return table
+
+
+def row_limit(text: str) -> int:
+    """How many rows a list shows at most, as an argument of a command. Raises ArgumentTypeError for what is no number above 0."""
+    if not (text.isascii() and text.isdigit()) or not text.strip("0"):
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, not {text}")
+    return min(int(text), MOST_ROWS)
+
+
+def value_text(value: object) -> str:
+    """A value of a row for people: a time to the second, JSON where it has parts."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, dict | list | bool):
+        return json.dumps(value, ensure_ascii=False, cls=DjangoJSONEncoder)
+    return str(value)
 
 
 def age(now: datetime, then: datetime) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+import textwrap
 from contextlib import AbstractContextManager, nullcontext
 
+import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError
@@ -24,6 +26,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 and arguments[1] in ROLES:
         os.environ.setdefault("PROCESS_ROLE", ROLES[arguments[1]])
     try:
+        if arguments[1:] in ([], ["help"], ["--help"], ["-h"]):
+            return _help()
         with _named_in_history(arguments):
             execute_from_command_line(arguments)
     except OperationalError as error:
@@ -39,12 +43,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _help() -> int:
+    """Our commands first, each with its first sentence; then the names of all others."""
+    from openagents_site.commands import others, ours
+
+    django.setup()
+    print("Commands of this installation, `manage.py COMMAND --help` tells more:\n")
+    for name, sentence in ours():
+        print(f"  {name:<20} {sentence}")
+    print("\nOf Django and other packages:\n")
+    print(textwrap.fill(", ".join(others()), width=100, initial_indent="  ", subsequent_indent="  "))
+    return 0
+
+
 def _named_in_history(arguments: list[str]) -> AbstractContextManager[object]:
     """What an operator changes by hand carries the command and the system's user in its history."""
     if len(arguments) < 2 or arguments[1] not in BY_HAND:
         return nullcontext()
-    import django
-
     django.setup()
     import pghistory
 

@@ -20,7 +20,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("metrics", metrics),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("openagents_site.api.urls")),
     path("machine/v1/", include("work.channel.urls")),
     path("fleet/", include("openagents_site.fleet_page.urls")),

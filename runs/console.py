@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from base.console import age, plain
+from base.console import SHORT_ID, age, plain, value_text
 from runs.models import Run
 from runs.states import RunState
 
@@ -31,14 +31,14 @@ SHOWN = ("id", "conversation_id", "command", "idempotency_key", "requesting_prin
          "generation")  # fmt: skip
 
 
-def list_table(runs: Sequence[Run], now: datetime) -> Table:
-    """One line a run."""
+def list_table(runs: Sequence[Run], now: datetime, *, short_ids: bool = False) -> Table:
+    """One line a run. `short_ids`: the beginning of each id, which is enough to name it, so that a terminal has room for the rest."""
     table = Table(box=None, pad_edge=False)
     for heading in ("RUN", "BOX", "STATE", "EXIT", "AGE", "OUTPUT", "COMMAND"):
         table.add_column(heading, no_wrap=heading != "COMMAND", overflow="ellipsis")
     for run in runs:
         table.add_row(
-            str(run.pk),
+            str(run.pk)[:SHORT_ID] if short_ids else str(run.pk),
             plain(run.conversation_box.box_id or run.conversation_box.label),
             state_text(run),
             "" if run.exit_status is None else str(run.exit_status),
@@ -58,7 +58,7 @@ def show(console: Console, run: Run) -> None:
     for name in SHOWN:
         value = getattr(run, name)
         if value is not None:
-            table.add_row(name, plain(_text(value)))
+            table.add_row(name, plain(value_text(value)))
     console.print(table)
     if run.output:
         console.print(Text("\nlast output", style="bold"))
@@ -86,7 +86,3 @@ def facts(run: Run) -> dict[str, Any]:
     names = ("state", "is_terminal", "exit_status", "exit_signal", "failure_reason", "timed_out", *SHOWN)
     known = {name: getattr(run, name) for name in names}
     return {**known, "box_id": run.conversation_box.box_id, "label": run.conversation_box.label}
-
-
-def _text(value: Any) -> str:
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from base.console import age, plain
+from base.console import SHORT_ID, age, plain, value_text
 from base.text import display_text
 from work.models import Job, JobStep
 from work.states import JobStatus, StepStatus
@@ -30,14 +30,14 @@ SHOWN = ("id", "kind", "conversation_id", "machine_id", "goal", "context_hint", 
          "failure_code", "lease_owner", "lease_expires_at", "generation", "report_message_id")  # fmt: skip
 
 
-def list_table(jobs: Sequence[Job], now: datetime) -> Table:
-    """One line a job."""
+def list_table(jobs: Sequence[Job], now: datetime, *, short_ids: bool = False) -> Table:
+    """One line a job. `short_ids`: the beginning of each id, which is enough to name it, so that a terminal has room for the rest."""
     table = Table(box=None, pad_edge=False)
     for heading in ("JOB", "KIND", "STATUS", "CODE", "AGE", "CALLS", "GOAL"):
         table.add_column(heading, no_wrap=heading != "GOAL", overflow="ellipsis")
     for job in jobs:
         table.add_row(
-            str(job.pk),
+            str(job.pk)[:SHORT_ID] if short_ids else str(job.pk),
             job.kind,
             status_text(job),
             plain(job.error_code or ""),
@@ -55,7 +55,7 @@ def show(console: Console, job: Job, steps: Sequence[JobStep]) -> None:
     for name in SHOWN:
         value = getattr(job, name)
         if value not in (None, {}, ""):
-            table.add_row(name, plain(_text(value)))
+            table.add_row(name, plain(value_text(value)))
     console.print(table)
     if steps:
         console.print(Text("\nsteps", style="bold"))
@@ -95,7 +95,3 @@ def facts(job: Job) -> dict[str, Any]:
         **{name: getattr(job, name) for name in SHOWN},
         "report": job.report,
     }
-
-
-def _text(value: Any) -> str:
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)

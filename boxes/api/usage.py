@@ -36,7 +36,8 @@ class TotalsSerializer(serializers.Serializer[Any]):
     settled_cost_microusd = serializers.IntegerField(help_text="What is known; see `unsettled_boxes`.")
     boxes = serializers.IntegerField()
     unsettled_boxes = serializers.IntegerField(
-        help_text="Boxes whose cost is not known (yet): never counted as zero."
+        help_text="Boxes whose cost is not in the sum, and not counted as zero: those that still run, and stopped ones "
+        "whose cost is not known (yet)."
     )
 
 

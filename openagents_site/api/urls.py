@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.urls import path, re_path
+from django.views.decorators.csrf import csrf_exempt
 
 from accounts.api import TokenDetail, Tokens
 from base.api.errors import not_found
@@ -11,6 +12,7 @@ from conversations.api import ConversationDetail, Conversations, Messages
 from forge.urls import urlpatterns as forge_addresses
 from openagents_site.api.fleet import FleetView
 from openagents_site.api.history import History
+from openagents_site.api.index import index
 from openagents_site.api.me import Me
 from openagents_site.webhooks.api.urls import urlpatterns as webhook_addresses
 from runs.urls import urlpatterns as run_addresses
@@ -18,6 +20,7 @@ from work.api.urls import urlpatterns as job_addresses
 from work.machines.urls import urlpatterns as machine_addresses
 
 urlpatterns = [
+    path("", csrf_exempt(index), name="index"),
     path("me", Me.as_view()),
     path("tokens", Tokens.as_view()),
     path("tokens/<id:token_id>", TokenDetail.as_view()),

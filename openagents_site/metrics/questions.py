@@ -69,7 +69,13 @@ BOXES = Question(
 )
 UNSETTLED = Question(
     "select count(*) as boxes from conversation_boxes where stopped_at is not null and usage_settled_at is null",
-    (Gauge("openagents_boxes_unsettled", "Stopped boxes whose cost is not known yet.", "boxes"),),
+    (
+        Gauge(
+            "openagents_boxes_awaiting_settlement",
+            "Stopped boxes whose cost the provider has not told yet.",
+            "boxes",
+        ),
+    ),
 )
 RUNS = Question(
     f"""select state, count(*) as runs, max(extract(epoch from clock_timestamp() - admitted_at)) as oldest,

@@ -10,6 +10,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from accounts.scopes import Scope
 from base.api.errors import status_of
+from tests.contract import guide
 
 FOR_EVERYBODY = {"POST /api/v1/pairings", "GET /api/v1/pairings/{pairing_id}"}
 WITHOUT_EXAMPLE_OF_A_BODY: set[str] = set()
@@ -97,3 +98,10 @@ def acts_on_something(name: str) -> bool:
     return name.rsplit("/", 1)[1] in {
         "cancel", "stop", "extend", "forget", "commands", "adopt", "dismiss", "probe", "approve", "reconcile", "replay",
     }  # fmt: skip
+
+
+def test_the_guide_shows_the_recorded_answers() -> None:
+    text = guide.GUIDE.read_text()
+
+    assert guide.rendered(text) == text, "run python -m tests.contract.guide"
+    assert len(guide.MARKED.findall(text)) >= 20

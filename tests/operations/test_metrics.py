@@ -113,7 +113,7 @@ def test_it_tells_active_boxes_by_state_and_forgets_stopped_ones(
     assert found["openagents_boxes"][at(state="running")] == 1
     assert found["openagents_boxes"][at(state="archived")] == 0
     assert found["openagents_burn_rate_microusd_per_hour"][at(state="running")] == 100_000
-    assert found["openagents_boxes_unsettled"][()] == 1
+    assert found["openagents_boxes_awaiting_settlement"][()] == 1
 
 
 def test_it_tells_spending_against_its_ceiling(

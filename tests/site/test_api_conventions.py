@@ -29,7 +29,7 @@ def error_of(response) -> str:
 
 def addresses() -> list[str]:
     patterns = get_resolver("openagents_site.api.urls").url_patterns
-    named = [str(pattern.pattern) for pattern in patterns if pattern.name != "missing"]
+    named = [str(pattern.pattern) for pattern in patterns if pattern.name not in {"missing", "index"}]
     assert set(named) >= FOR_EVERYBODY
     named = [address for address in named if address not in FOR_EVERYBODY]
     some = "00000000-0000-0000-0000-000000000000"
@@ -178,7 +178,8 @@ def test_a_time_that_no_calendar_has_is_refused(owner, api_of, address, moment):
 
 
 @pytest.mark.parametrize(
-    "address", ["/runs?box=", "/boxes?label=", "/fleet?conversation=", "/usage?created_after=", "/usage?group="]
+    "address",
+    ["/runs?box=", "/boxes?label=", "/fleet?conversation=", "/usage?created_after=", "/usage?group="],
 )
 def test_an_empty_filter_is_refused_and_does_not_list_everything(owner, api_of, address):
     answer = api_of(owner).get(f"{API}{address}")
@@ -220,6 +221,15 @@ def test_an_id_is_taken_in_either_case_and_without_its_dashes(owner, api_of):
         assert client.get(f"{API}/conversations/{form}").json()["id"] == str(conversation.id)
         assert client.get(f"{API}/fleet?conversation={form}").json()["conversation"] == str(conversation.id)
         assert client.get(f"{API}/boxes?conversation={form}").status_code == 200
+
+
+def test_the_index_says_where_everything_is_and_asks_for_nothing(client):
+    found = client.get(f"{API}/").json()
+
+    assert (found["name"], found["version"]) == ("OpenAgents Boxes", "1")
+    for name in ("schema", "docs", "sign_in"):
+        assert client.get(found[name].removeprefix("http://testserver")).status_code == 200
+    assert error_of(client.post(f"{API}/")) == "method_not_allowed"
 
 
 def test_me_says_who_calls_and_under_which_limits(owner, api_of):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -71,3 +74,24 @@ def test_the_systems_python_hands_over_to_the_installed_one(tmp_path):
         text=True,
     )
     assert handed.stdout.strip() == "installed: manage.py check --deploy"
+
+
+def test_help_names_our_commands_first_each_with_a_sentence(state):
+    for asked in ([], ["help"], ["--help"]):
+        result = manage(*asked, STATE_DIR=state)
+
+        assert result.returncode == 0, result.stderr
+        ours, others = result.stdout.split("Of Django and other packages")
+        assert re.search(r"^  runs +Look at runs and act on them\.$", ours, re.M)
+        assert re.search(r"^  doctor +\S.*", ours, re.M)
+        assert "  migrate" not in ours
+        assert "migrate" in others
+
+
+@pytest.mark.parametrize(
+    "command", [["runs", "list"], ["jobs", "list"], ["leaks", "list"], ["fleet", "--once"]]
+)
+@pytest.mark.parametrize("limit", ["-1", "0", "x", "1.5"])
+def test_a_limit_that_is_none_is_refused(command, limit):
+    with pytest.raises(CommandError, match="whole number, 1 or more"):
+        call_command(*command, f"--limit={limit}")

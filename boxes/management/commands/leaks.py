@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from accounts.models import User
-from base.console import console_of, table_of
+from base.console import console_of, row_limit, table_of
 from base.errors import CodedError
 from boxes import leaks
 from boxes.console import leak_cells
@@ -19,7 +19,6 @@ from boxes.states import EventType
 
 REFUSED = 1
 NOT_FOUND = 3
-MOST_ROWS = 1_000_000
 FACTS = ("id", "provider_box_id", "owned", "details", "observed_at", "last_seen_at", "reopened_at",
          "stop_attempted_at", "handled_at", "resolution")  # fmt: skip
 HEADINGS = ("LEAK", "BOX", "WHOSE", "STATE", "FIRST SEEN", "LAST SEEN", "HANDLED")
@@ -36,7 +35,7 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar="list|stop|adopt|dismiss")
         one = actions.add_parser("list", help="open leaks, newest first")
         one.add_argument("--all", action="store_true", help="handled ones, too")
-        one.add_argument("--limit", type=int, default=50, help="how many (default 50)")
+        one.add_argument("--limit", type=row_limit, default=50, help="how many (default 50)")
         one.add_argument("--json", action="store_true", help="one JSON object a line")
         _handling(actions.add_parser("stop", help="stop the box at the provider, whoever's it is"))
         one = _handling(actions.add_parser("adopt", help="give the box a row in a conversation"))
@@ -67,7 +66,7 @@ class Command(BaseCommand):
     def _list(self, *, all: bool, limit: int, json: bool, **_: Any) -> None:
         found = ReconciliationEvent.objects.filter(event_type=EventType.LEAK)
         found = found if all else found.filter(handled_at=None)
-        rows = list(found[: min(max(0, limit), MOST_ROWS)])
+        rows = list(found[:limit])
         if json:
             for leak in rows:
                 self.stdout.write(_json({name: getattr(leak, name) for name in FACTS}))

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.table import Table
 
+from base.console import row_limit
 from base.errors import CodedError
 from base.text import display_text
 from forge import services
@@ -19,8 +20,6 @@ from forge.importing import import_from
 from forge.management.finding import repository_called, user_called
 from forge.models import Issue, Repository
 from forge.states import IssueState, Visibility
-
-MOST_ROWS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -42,7 +41,7 @@ class Command(BaseCommand):
             actions.add_parser("issues", help="the issues of a repository and the attempts at them")
         )
         one.add_argument("--state", choices=IssueState.values)
-        one.add_argument("--limit", type=int, default=50)
+        one.add_argument("--limit", type=row_limit, default=50)
         one.add_argument("--json", action="store_true", help="one JSON object a line")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
@@ -77,11 +76,7 @@ class Command(BaseCommand):
 
     def _issues(self, *, state: str | None, limit: int, json: bool, **options: Any) -> None:
         issues = Issue.objects.filter(repository=repository_called(options["repository"]))
-        found = list(
-            (issues.filter(state=state) if state else issues).order_by("-number")[
-                : min(max(0, limit), MOST_ROWS)
-            ]
-        )
+        found = list((issues.filter(state=state) if state else issues).order_by("-number")[:limit])
         attempts = attempts_for_issues(found)
         for issue in found if json else ():
             self._print_json(issue, [one.state for one in attempts[issue.pk]])

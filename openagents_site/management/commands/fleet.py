@@ -14,7 +14,7 @@ from rich.text import Text
 
 from base import connections
 from base.clock import database_now
-from base.console import console_of, plain, table_of
+from base.console import console_of, plain, row_limit, table_of
 from boxes.console import duration, moment
 from boxes.models import Box
 from openagents_site.fleet import FleetBox, fleet_boxes
@@ -22,7 +22,6 @@ from openagents_site.fleet import FleetBox, fleet_boxes
 HEADINGS = ("LABEL", "BOX", "STATE", "AGE", "ENDS", "IDLE SINCE", "RUN", "LAST LINE")
 SHORTEST_PAUSE = 0.5
 LONGEST_PAUSE = 3600.0
-MOST_BOXES = 1_000_000
 
 
 class Command(BaseCommand):
@@ -33,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--all", action="store_true", help="stopped boxes, too, after the active ones")
         parser.add_argument("--owner", metavar="NAME", help="only of this account (its name in addresses)")
         parser.add_argument("--conversation", type=UUID, metavar="ID", help="only of this conversation")
-        parser.add_argument("--limit", type=int, default=50, help="how many at most (default 50)")
+        parser.add_argument("--limit", type=row_limit, default=50, help="how many at most (default 50)")
         parser.add_argument(
             "--every", type=float, default=2.0, metavar="SECONDS", help="default 2, at least 0.5"
         )
@@ -57,7 +56,7 @@ class Command(BaseCommand):
 
 def _shown(options: dict[str, Any]) -> Group:
     boxes = _chosen(options)
-    found = fleet_boxes(boxes, min(max(0, options["limit"]), MOST_BOXES))
+    found = fleet_boxes(boxes, options["limit"])
     active = boxes.filter(stopped_at=None).count()
     heading = plain(f"{active:,} active boxes at {moment(database_now())} UTC")
     if not found:
@@ -80,7 +79,7 @@ def _cells(box: FleetBox) -> tuple[Text | str, ...]:
     return (
         box.label,
         box.box_id or "(no id yet)",
-        box.stop_reason or box.state,
+        f"{box.state} ({box.stop_reason})" if box.stop_reason else box.state,
         duration(box.age_seconds),
         moment(box.expires_at or box.stopped_at),
         moment(box.idle_since) if box.stopped_at is None and box.idle_since else "-",

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.console import row_named
+from base.console import console_of, row_limit, row_named
 from base.text import display_text, storable
 from runs import console as shown
 from runs import services, streaming
@@ -20,7 +20,6 @@ from runs.models import Run
 from runs.states import ACTIVE, RunState
 
 EXIT_NOT_COMPLETED = 1
-MOST_ROWS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -35,7 +34,7 @@ class Command(BaseCommand):
         one.add_argument("--state", choices=RunState.values, help="only runs in this state")
         one.add_argument("--alive", action="store_true", help="only runs that have not ended")
         one.add_argument("--box", help="only runs on this box (provider id or label)")
-        one.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+        one.add_argument("--limit", type=row_limit, default=20, help="how many (default 20)")
         one.add_argument("--json", action="store_true", help="one JSON object a line")
         one = _with_run(actions.add_parser("show", help="all that is known of a run"))
         one.add_argument("--json", action="store_true", help="as one JSON object")
@@ -49,7 +48,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         self.out = cast("TextIO", self.stdout._out)  # the stream itself: output is not to get a newline
-        self.console = Console(file=self.out, highlight=False, soft_wrap=not sys.stdout.isatty())
+        self.console = console_of(self.stdout)
         getattr(self, f"_{action}")(**options)
 
     def _list(
@@ -61,12 +60,12 @@ class Command(BaseCommand):
         if box:
             box = storable(box)
             runs = runs.filter(conversation_box__box_id=box) | runs.filter(conversation_box__label=box)
-        found = list(runs[: min(max(0, limit), MOST_ROWS)])
+        found = list(runs[:limit])
         if json:
             for run in found:
                 self._print_json(run)
         elif found:
-            self.console.print(shown.list_table(found, database_now()))
+            self.console.print(shown.list_table(found, database_now(), short_ids=self.console.is_terminal))
         else:
             self.console.print("no runs")
 

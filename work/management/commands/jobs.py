@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from base.clock import database_now
-from base.console import plain, row_named
+from base.console import console_of, plain, row_limit, row_named
 from base.text import display_text
 from work import console as shown
 from work import following, services
@@ -20,7 +20,6 @@ from work.models import Job
 from work.states import ACTIVE, JobKind, JobStatus
 
 EXIT_NOT_COMPLETED = 1
-MOST_ROWS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -35,7 +34,7 @@ class Command(BaseCommand):
         one.add_argument("--status", choices=JobStatus.values, help="only jobs in this status")
         one.add_argument("--kind", choices=JobKind.values, help="only jobs of this kind")
         one.add_argument("--alive", action="store_true", help="only jobs that have not ended")
-        one.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+        one.add_argument("--limit", type=row_limit, default=20, help="how many (default 20)")
         one.add_argument("--json", action="store_true", help="one JSON object a line")
         one = _with_job(
             actions.add_parser("show", help="all that is known of a job, its steps and its report")
@@ -47,7 +46,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         self.out = cast("TextIO", self.stdout._out)  # the stream itself: text is not to get a newline
-        self.console = Console(file=self.out, highlight=False, soft_wrap=not sys.stdout.isatty())
+        self.console = console_of(self.stdout)
         getattr(self, f"_{action}")(**options)
 
     def _list(
@@ -57,12 +56,12 @@ class Command(BaseCommand):
         jobs = jobs.filter(status=status) if status else jobs
         jobs = jobs.filter(kind=kind) if kind else jobs
         jobs = jobs.filter(status__in=list(ACTIVE)) if alive else jobs
-        found = list(jobs[: min(max(0, limit), MOST_ROWS)])
+        found = list(jobs[:limit])
         if json:
             for job in found:
                 self._print_json(job)
         elif found:
-            self.console.print(shown.list_table(found, database_now()))
+            self.console.print(shown.list_table(found, database_now(), short_ids=self.console.is_terminal))
         else:
             self.console.print("no jobs")
 

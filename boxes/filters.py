@@ -5,7 +5,7 @@ from __future__ import annotations
 import django_filters
 from django.db.models import QuerySet
 
-from base.api.filters import MomentFilter
+from base.api.filters import MomentFilter, TruthFilter
 from boxes.models import Box
 from boxes.states import BoxState, StopReason
 
@@ -15,7 +15,7 @@ class BoxFilter(django_filters.FilterSet):
     state = django_filters.ChoiceFilter(choices=BoxState.choices)
     stop_reason = django_filters.ChoiceFilter(choices=StopReason.choices)
     label = django_filters.CharFilter()
-    active = django_filters.BooleanFilter(method="filter_active", label="Whether it holds quota.")
+    active = TruthFilter(method="filter_active", label="Whether it holds quota.")
     created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
     created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 

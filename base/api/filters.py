@@ -32,6 +32,24 @@ def refuse_empty(request: Request, names: Iterable[str]) -> None:
         raise ValidationError(empty)
 
 
+class TruthField(forms.Field):
+    """`true` or `false`, and nothing that would mean neither."""
+
+    def clean(self, value: Any) -> bool | None:
+        if value in self.empty_values:
+            return None
+        known = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower())
+        if known is None:
+            raise forms.ValidationError("must be true or false", code="invalid")
+        return known
+
+
+class TruthFilter(django_filters.BooleanFilter):
+    """A filter by yes or no."""
+
+    field_class = TruthField
+
+
 class WholeNumberFilter(django_filters.NumberFilter):
     """Takes whole numbers only."""
 

@@ -1,4 +1,4 @@
-"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test|bench ARGUMENTS`.
+"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test|bench|fuzz-api ARGUMENTS`.
 
 Uses nothing but the standard library, since nothing is installed yet. It promises
 
@@ -23,11 +23,17 @@ from progress import clean_environment
 from reasons import Unready, sentence_for
 
 DEVELOPMENT = ("requirements.txt", "requirements-dev.txt")
-REQUIREMENTS = {"up": ("requirements.txt",), "test": DEVELOPMENT, "bench": DEVELOPMENT}
+REQUIREMENTS = {
+    "up": ("requirements.txt",),
+    "test": DEVELOPMENT,
+    "bench": DEVELOPMENT,
+    "fuzz-api": DEVELOPMENT,
+}
 PROGRAMS = {
     "up": ("openagents_site.launcher", "up"),
     "test": ("openagents_site.launcher", "test"),
     "bench": ("benchmarks",),
+    "fuzz-api": ("tests.contract.fuzz_long",),
 }
 
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.caller import user_of
-from base.api.filters import MomentFilter
+from base.api.filters import MomentFilter, TruthFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
@@ -50,8 +50,8 @@ class AdoptSerializer(StrictSerializer):
 
 
 class LeakFilter(django_filters.FilterSet):
-    owned = django_filters.BooleanFilter()
-    handled = django_filters.BooleanFilter(method="filter_handled", label="Whether it was handled.")
+    owned = TruthFilter()
+    handled = TruthFilter(method="filter_handled", label="Whether it was handled.")
     resolution = django_filters.ChoiceFilter(choices=Resolution.choices)
     created_after = MomentFilter(field_name="observed_at", lookup_expr="gte")
     created_before = MomentFilter(field_name="observed_at", lookup_expr="lt")

@@ -31,4 +31,5 @@ def _add(operation: dict[str, Any], example: dict[str, Any]) -> None:
         media["example"] = example["answer"]
     if example["body"] is not None and "requestBody" in operation:
         for media in operation["requestBody"]["content"].values():
+            media.pop("examples", None)  # either, says OpenAPI
             media["example"] = example["body"]

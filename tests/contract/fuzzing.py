@@ -22,6 +22,9 @@ SHORT, LONG = "examples,fuzzing", "examples,coverage,fuzzing"
 LEFT_OUT = r"/reconcile$"
 
 
+Exchanges = dict[str, Exchange]
+
+
 def as_json(description: dict[str, Any]) -> str:
     return json.dumps(description)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import requests
+from django.db import connection, connections
 from psycopg import sql
 
 from base.embedded_postgres import Connection
@@ -72,6 +73,19 @@ class Running:
             timeout=60,
         ).json()
         return str(answer.get("box", answer)["id"])
+
+
+def database_of_this_process() -> Connection:
+    """What Django is set up on, with every connection to it closed, so that it can be copied."""
+    known = connection.get_connection_params()
+    connections.close_all()
+    return Connection(
+        host=known.get("host", "localhost"),
+        user=known["user"],
+        dbname=known["dbname"],
+        port=int(known.get("port") or 5432),
+        password=known.get("password", ""),
+    )
 
 
 @contextmanager

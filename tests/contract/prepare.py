@@ -18,7 +18,9 @@ def main() -> None:
 
     known = {}
     for name in ("owner", "staff", "stranger"):
-        user = User.objects.create_user(username=name, slug=name, is_staff=name == "staff")
+        user = User.objects.create_user(
+            username=name, slug=name, is_staff=name == "staff", is_superuser=name == "staff"
+        )
         known[name] = create_token(user, name="main", scopes=Scope.values)[1]
         if name == "owner":
             known["reader"] = create_token(user, name="reader", scopes=["read"])[1]

@@ -15,6 +15,7 @@ SITE = "http://127.0.0.1:8000"
 SECRETS = (
     (re.compile(r"oa_pat_[0-9a-f]{40,}"), "oa_pat_" + "0123456789abcdef" * 4),
     (re.compile(r"smct_[\w-]{20,}"), "smct_" + "A0b1C2d3" * 5),
+    (re.compile(r"whsec_[\w+/=]{20,}"), "whsec_" + "QUJD" * 8),
     (re.compile(r'"poll_secret": "[^"]*"'), '"poll_secret": "' + "Zx9-" * 10 + '"'),
 )
 

@@ -90,7 +90,7 @@ def test_whatever_makes_something_takes_an_idempotency_key(operations: dict[str,
     for name, operation in operations.items():
         makes = name.startswith("POST") and not name.endswith("}") and not acts_on_something(name)
         keyed = {"Idempotency-Key"} <= {place["name"] for place in operation.get("parameters", ())}
-        assert keyed == (makes and name not in ensures | anonymous), name
+        assert keyed or not makes or name in ensures | anonymous, name
 
 
 def acts_on_something(name: str) -> bool:

@@ -79,6 +79,9 @@ MAKES: dict[str, Callable[[Places], tuple[str, dict[str, Any], dict[str, Any]]]]
         "/assignments", {"repository": it.repository, "issue_number": 1, "box": it.box, "command": "true"},
         {"repository": it.repository, "issue_number": 1, "box": it.box, "command": "false"},
     ),
+    "webhooks": lambda it: (
+        "/webhooks", {"url": "https://hooks.example.org/a"}, {"url": "https://hooks.example.org/b"}
+    ),
     "jobs": lambda it: ("/jobs", {"goal": "a"}, {"goal": "b"}),
 }  # fmt: skip
 

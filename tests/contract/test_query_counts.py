@@ -25,6 +25,8 @@ from boxes.states import EventType
 from conversations.models import Conversation
 from conversations.services import add_user_message, ensure_conversation
 from forge.models import Assignment, Comment, Issue, MachineGrant, Membership, Push, Repository
+from openagents_site.webhooks import subscriptions
+from openagents_site.webhooks.models import Subscription
 from runs.models import Run
 from tests.forge.machines import paired_machine
 from work import incidents
@@ -46,6 +48,7 @@ class House:
     repository: Repository
     issue: Issue
     job: Job
+    hook: Subscription
 
     def token(self) -> Any:
         return create_token(self.owner, name="more")[0]
@@ -147,6 +150,16 @@ class House:
     def incident(self) -> Any:
         return incidents.record(code="x", conversation=self.conversation, owner_user=self.owner)
 
+    def webhook(self) -> Subscription:
+        """One more than an owner may make."""
+        known = Subscription.objects.get(pk=self.hook.pk)
+        known.pk = uuid.uuid4()
+        known.save(force_insert=True)
+        return known
+
+    def delivery(self) -> Any:
+        return subscriptions.send_test(self.hook)
+
 
 @pytest.fixture
 def house(owner: User) -> House:
@@ -159,7 +172,8 @@ def house(owner: User) -> House:
     job = claim_for_run(
         create_job(conversation_id=conversation.pk, owner_visitor_id=conversation.visitor_id, goal="x").pk
     )
-    return House(owner, conversation, repository, issue, job)
+    hook, _ = subscriptions.create(owner, url="https://hooks.example.org/all")
+    return House(owner, conversation, repository, issue, job, hook)
 
 
 # What fills each list, and the path of an object of it where a detail is meant.
@@ -199,6 +213,9 @@ ROUTES: dict[str, tuple[Fill, Callable[[House, Any], str]]] = {
     "/jobs/{job_id}/steps": (House.step, lambda it, row: f"/jobs/{it.job.pk}/steps"),
     "/incidents": (House.incident, lambda it, row: "/incidents"),
     "/incidents/{incident_id}": (House.incident, lambda it, row: f"/incidents/{row.pk}"),
+    "/webhooks": (House.webhook, lambda it, row: "/webhooks"),
+    "/webhooks/{webhook_id}": (House.webhook, lambda it, row: f"/webhooks/{row.pk}"),
+    "/webhooks/{webhook_id}/deliveries": (House.delivery, lambda it, row: f"/webhooks/{it.hook.pk}/deliveries"),
     "/history": (House.run, lambda it, row: f"/history?object=run:{row.pk}"),
 }  # fmt: skip
 ELSEWHERE = {

@@ -179,7 +179,14 @@ def test_a_time_that_no_calendar_has_is_refused(owner, api_of, address, moment):
 
 @pytest.mark.parametrize(
     "address",
-    ["/runs?box=", "/boxes?label=", "/fleet?conversation=", "/usage?created_after=", "/usage?group="],
+    [
+        "/runs?box=",
+        "/boxes?label=",
+        "/fleet?conversation=",
+        "/usage?created_after=",
+        "/usage?group=",
+        "/boxes?active=yes",
+    ],
 )
 def test_an_empty_filter_is_refused_and_does_not_list_everything(owner, api_of, address):
     answer = api_of(owner).get(f"{API}{address}")

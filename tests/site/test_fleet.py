@@ -276,7 +276,7 @@ def test_the_command_can_be_narrowed_and_widened(
     assert len(printed("--limit", "1").splitlines()) == 3
 
 
-@pytest.mark.parametrize("limit", ["-1", "9" * 30])
+@pytest.mark.parametrize("limit", ["1", "9" * 30])
 def test_any_number_of_boxes_can_be_asked_for(conversation: Conversation, limit: str) -> None:
     box(conversation, "one")
 

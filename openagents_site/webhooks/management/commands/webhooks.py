@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from base.clock import database_now
-from base.console import age, console_of, row_named, table_of
+from base.console import age, console_of, row_limit, row_named, table_of
 from base.errors import CodedError
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.models import Delivery, Subscription
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         one = actions.add_parser("deliveries", help="what a webhook was told, newest first")
         one.add_argument("webhook", metavar="WEBHOOK")
         one.add_argument("--state", help="pending, delivered, exhausted or cancelled")
-        one.add_argument("--limit", type=int, default=50, help="how many (default 50)")
+        one.add_argument("--limit", type=row_limit, default=50, help="how many (default 50)")
         actions.add_parser("replay", help="send a delivery now").add_argument("delivery", metavar="DELIVERY")
         actions.add_parser("enable", help="switch a webhook on").add_argument("webhook", metavar="WEBHOOK")
         actions.add_parser("disable", help="switch a webhook off").add_argument("webhook", metavar="WEBHOOK")
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         now = database_now()
         rows = [
             (row.pk, row.event.event_type, age(now, row.created_at), row.state, row.attempts, row.last_status or row.last_error or "-")
-            for row in chosen[: min(max(0, limit), MOST_ROWS)]
+            for row in chosen[: limit]
         ]  # fmt: skip
         headings = ("DELIVERY", "EVENT", "AGE", "STATE", "TRIES", "LAST")
         console_of(self.stdout).print(table_of(headings, rows, numbers=("TRIES",)))

@@ -15,20 +15,6 @@ from base import wakeups
 from tests.postgres import release_test_cluster
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Where several workers share the tests, files that start whole processes stay together and begin first."""
-    for item in filter(_is_system, items):
-        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    yield
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not _is_system(item))
-
-
-def _is_system(item: pytest.Item) -> bool:
-    return item.get_closest_marker("system") is not None
-
-
 def pytest_unconfigure() -> None:
     release_test_cluster()
 

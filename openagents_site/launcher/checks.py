@@ -15,10 +15,8 @@ from .options import CheckOptions
 from .pytest_run import NO_TESTS, PytestReport
 from .steps import CHECKOUT, LINT, Outcome
 
-FEWEST_WORKERS, MOST_WORKERS = 3, 8
-WORKERS_A_PROCESSOR = (
-    1.5  # tests wait half of their time; with more at once those of deadlines meet a machine that is too busy
-)
+FEWEST_WORKERS, MOST_WORKERS = 2, 8
+WORKERS_A_PROCESSOR = 1  # more at once, and tests of deadlines meet those of a machine that is too busy
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 
 
@@ -86,14 +84,18 @@ def _run_lint(outcomes: list[Outcome]) -> None:
 
 
 def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
-    """Files of whole processes stay together, as their tests share what they set up, and begin first: they take longest
-    and wait most, and the many small tests fill what they leave."""
-    return [pytest_run.run("tests", ["-n", str(workers()), "--dist", "loadgroup"], environment, show)]
+    """The fast tests first: what they find is known while the slow ones run, whose files share what they set up. Not both at
+    once: some look for processes by what they were started with, and others start the same as another user."""
+    at_once = ["-n", str(workers()), "--dist"]
+    return [
+        pytest_run.run("tests", ["-m", "not system", *at_once, "worksteal"], environment, show),
+        pytest_run.run("system tests", ["-m", "system", *at_once, "loadfile"], environment, show),
+    ]
 
 
 def workers() -> int:
     """How many tests run at once on this machine."""
-    return max(FEWEST_WORKERS, min(MOST_WORKERS, int(WORKERS_A_PROCESSOR * len(os.sched_getaffinity(0)))))
+    return max(FEWEST_WORKERS, min(MOST_WORKERS, WORKERS_A_PROCESSOR * len(os.sched_getaffinity(0))))
 
 
 def _status(lint: Sequence[Outcome], reports: Sequence[PytestReport]) -> int:

@@ -85,9 +85,8 @@ class Guide:
         token = private / provision.TOKEN_FILE
         self._terminal.say()
         for name, value in (
-            ("staff", f"{self._url}/admin/"),
-            ("fleet", f"{self._url}/fleet/"),
-            ("API", f"{self._url}/api/v1/    its description: {self._url}/api/docs/"),
+            ("site", f"staff: {self._url}/admin/    owners: {self._url}/fleet/"),
+            ("", f"API: {self._url}/api/v1/    its description: {self._url}/api/docs/"),
             ("user", provisioned.user),
             ("password", _secret(password, shown=provisioned.created)),
             ("token", _secret(token, shown=provisioned.token_created)),

@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User, site: Site) -> None:
-    page = open_page(owner, may_break="/stream")
+    page = open_page(owner, may_break=("/stream", "/fleet/live/"))
     page.goto("/fleet/")
     page.get_by_text("No box is active.").wait_for()
 

@@ -113,8 +113,16 @@ def test_an_end_that_came_while_the_provider_was_dead_is_known(server: LocalboxS
 
 def host_pid_of(server: LocalboxServer, text: str) -> int:
     """The pid on the host of a box's process whose command line holds a text; 0 if there is none."""
-    found = [process.pid for process in processes_of(server) if text in " ".join(process.cmdline())]
+    found = [process.pid for process in processes_of(server) if text in command_line_of(process)]
     return found[0] if found else 0
+
+
+def command_line_of(process: psutil.Process) -> str:
+    """Empty once it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def test_a_key_still_means_its_box_after_a_kill(server: LocalboxServer, api: BoxApi) -> None:

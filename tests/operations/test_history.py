@@ -192,9 +192,3 @@ def current_context() -> dict[str, Any] | None:
 
     context = getattr(_tracker, "value", None)
     return None if context is None else json.loads(json.dumps(context.metadata))
-
-
-def test_the_example_of_the_description_has_the_fields_of_an_answer():
-    from openagents_site.api.history import EXAMPLE, TransitionSerializer
-
-    assert set(EXAMPLE.value) == set(TransitionSerializer().fields)

@@ -262,13 +262,10 @@ def test_every_question_is_answered_by_an_index_of_live_rows_or_a_range_of_anoth
         live = {row[0] for row in cursor.fetchall()}
         cursor.execute("set local enable_seqscan = off")
         while wrong := [scan for scan in scans_of(cursor, question.sql) if not is_bounded(scan, live)]:
-            names = {scan["Index Name"] for scan in wrong if scan.get("Index Name") == MONTH_INDEX}
+            names = {scan["Index Name"] for scan in wrong if "Index Name" in scan}
             assert names, wrong
             cursor.execute(f"drop index {names.pop()}")
         transaction.set_rollback(True)
-
-
-MONTH_INDEX = "conversation_boxes_month_index"
 
 
 def scans_of(cursor: Any, sql: str) -> list[dict[str, Any]]:

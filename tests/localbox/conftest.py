@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from ascii_box_sdk.api.box_api import BoxApi
+from ascii_box_sdk.models.box import Box
 
 from localbox import runtime
-from tests.localbox.client import sdk
+from tests.localbox.client import ready_box, sdk
+from tests.localbox.conformance import remove
 from tests.localbox.server import LocalboxServer
 
 
@@ -43,3 +45,10 @@ def own_server() -> Iterator[LocalboxServer]:
 @pytest.fixture
 def api(each_server: LocalboxServer) -> BoxApi:
     return sdk(each_server)
+
+
+@pytest.fixture
+def box(api: BoxApi) -> Iterator[Box]:
+    made = ready_box(api)
+    yield made
+    remove(api, made.id)

@@ -12,7 +12,7 @@ from base.pump import Holder
 from conversations.models import Message
 from conversations.services import ConversationNotFound, delete_conversation, ensure_conversation
 from tests.work.conftest import DEAD_WORKER, JobOf, delegation_attributes, machine_for, new_user, outcome_of
-from tests.work.test_guards import WRONG_DELEGATIONS
+from tests.work.guarded import WRONG_DELEGATIONS
 from work.errors import (
     InvalidTransition,
     JobInvalid,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.admin.utils import flatten_fieldsets
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
@@ -14,6 +17,8 @@ from base.admin.searching import search
 from base.history import Transition, is_tracked, rows_of, transitions
 
 SHOWN_TRANSITIONS = 50
+PLAIN = (models.BooleanField, models.DateField, models.IntegerField, models.FloatField, models.UUIDField)
+"""Kinds of columns that hold no secret. Any other may be guessed letter by letter by whoever may filter by it."""
 
 
 class StaffAdmin(ActingAdmin):
@@ -40,6 +45,27 @@ class StaffAdmin(ActingAdmin):
             found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
             return found
         return search(queryset, self.search_fields, search_term), False
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """A list is filtered by no text that its pages keep to themselves: its rows would tell it, a letter at a time."""
+        if self._keeps_back(lookup.partition("__")[0], request):
+            return False
+        return bool(super().lookup_allowed(lookup, value, request))
+
+    def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
+        """Nor does a list name its rows by such a text."""
+        return not self._keeps_back(to_field, request) and bool(super().to_field_allowed(request, to_field))
+
+    def _keeps_back(self, name: str, request: HttpRequest) -> bool:
+        try:
+            field = self.opts.pk if name == "pk" else self.opts.get_field(name)
+        except FieldDoesNotExist:
+            return False
+        told = field.related_model._meta.pk if field.is_relation else field
+        if told.is_relation or isinstance(told, PLAIN):
+            return False
+        page = flatten_fieldsets(self.fieldsets or self.get_fieldsets(request))
+        return field.name not in {*page, *self.get_list_display(request)}
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any

@@ -7,15 +7,20 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models import Model
 from django.test import Client
+from django_q.models import Failure, Success, Task
 
-from accounts.models import User
+from accounts.models import ApiToken, IdempotencyKey, User
 from base.admin import age, money, paging, searching, short, span
 from boxes.models import Box
 from conversations.services import ensure_conversation
-from runs.models import Run
+from forge.models import AssignmentCredential
+from openagents_site.webhooks.models import Event, Subscription
+from runs.models import Run, RunLogChunk
 from tests.staff.conftest import list_of, page_of
 from tests.staff.rows import NOW, Rows
+from work.models import MachineFrame, MachinePairing, MachineRequest
 
 
 @pytest.fixture
@@ -69,6 +74,40 @@ def test_a_search_finds_exact_values_and_beginnings(
 def test_a_search_finds_by_the_ids_of_what_a_row_belongs_to(browser: Client, boxes: dict[str, Box]) -> None:
     assert labels(browser, q=str(boxes["docs"].conversation_id)) == ["docs"]
     assert labels(browser, q=str(boxes["docs"].pk)) == ["docs"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("model", "lookup"),
+    [
+        (MachineFrame, "body__icontains"),
+        (MachineRequest, "answer__icontains"),
+        (MachinePairing, "sealed_token__isnull"),
+        (MachinePairing, "code_digest__startswith"),
+        (ApiToken, "digest__startswith"),
+        (ApiToken, "pk__startswith"),
+        (User, "auth_token_set__digest__startswith"),
+        (AssignmentCredential, "token_digest__startswith"),
+        (Subscription, "url__contains"),
+        (Event, "row__command__startswith"),
+        (IdempotencyKey, "answer__icontains"),
+        (RunLogChunk, "pieces__icontains"),
+        (Task, "result__contains"),
+    ],
+)
+def test_a_list_is_not_filtered_by_what_its_pages_keep_to_themselves(
+    browser: Client, model: type[Model], lookup: str
+) -> None:
+    pages = [Success, Failure] if model is Task else [model]
+
+    answers = [browser.get(list_of(page), {lookup: "a"}) for page in pages]
+
+    assert {answer.status_code for answer in answers} == {400}
+
+
+@pytest.mark.django_db
+def test_a_list_does_not_name_its_rows_by_their_digests(browser: Client) -> None:
+    assert browser.get(list_of(ApiToken), {"_to_field": "digest", "_popup": "1"}).status_code == 400
 
 
 @pytest.mark.django_db

@@ -20,6 +20,7 @@ from runs import states as run_states
 from work import states as work_states
 
 UNKNOWN = "not known"
+NOT_ASKED = "the database did not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,9 @@ _QUEUES = {
 def _boxes(now: Now, conf: BoxApi) -> Card:
     active = _total(now.boxes)
     ceiling = conf.maximum_active_boxes_global
-    said = f"of {ceiling} at most; about {dollars(now.burn_rate_microusd)} an hour"
+    said = f"of {ceiling} at most"
+    if active is not None:
+        said += f"; about {dollars(now.burn_rate_microusd)} an hour"
     return Card(
         title="Active boxes",
         value=_shown(active),
@@ -136,7 +139,7 @@ def _runs(now: Now) -> Card:
     return Card(
         title="Runs now",
         value=_shown(_total(now.runs)),
-        said=oldest,
+        said=_known(now.runs, oldest),
         link=listing("runs.run", state__in=_ACTIVE_RUNS),
         model="runs.run",
         lines=[
@@ -176,9 +179,12 @@ def _leaks(now: Now) -> Card:
     return Card(
         title="Open leaks",
         value=_shown(open_leaks),
-        said="boxes at the provider that no row claims"
-        if open_leaks
-        else "every box at the provider is claimed",
+        said=_known(
+            now.leaks,
+            "boxes at the provider that no row claims"
+            if open_leaks
+            else "every box at the provider is claimed",
+        ),
         link=listing("boxes.reconciliationevent", **filters),
         model="boxes.reconciliationevent",
         tone="bad" if open_leaks else "",
@@ -198,7 +204,7 @@ def _incidents(now: Now) -> Card:
     return Card(
         title="Open incidents",
         value=_shown(unresolved),
-        said="nobody has resolved" if unresolved else "nothing is to be looked after",
+        said=_known(now.incidents, "nobody has resolved" if unresolved else "nothing is to be looked after"),
         link=listing("work.incident", status__in=_joined(UNRESOLVED)),
         model="work.incident",
         tone="bad" if unresolved else "",
@@ -234,6 +240,11 @@ def _total(counts: Mapping[str, int] | None) -> int | None:
 
 def _found(counts: Mapping[str, int] | None) -> list[tuple[str, int]]:
     return sorted((counts or {}).items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _known(counts: Mapping[str, int] | None, said: str) -> str:
+    """What is said of figures that are there; without them nothing is, least of all that all is well."""
+    return NOT_ASKED if counts is None else said
 
 
 def _shown(number: int | None) -> str:

@@ -12,6 +12,9 @@ from openagents_site.periodic import RECONCILE
 from openagents_site.tasks import SCHEDULER
 from openagents_site.worker import LATE_INTERVALS
 
+NOT_KNOWN = "not known"
+ASK_AGAIN = "see the web process's log, and load the page again"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -26,20 +29,24 @@ class Finding:
 def findings(now: Now, *, has_key: bool) -> list[Finding]:
     """Worker, scheduler, each pass, and the provider as the last pass met it. `has_key`: whether one is set."""
     found = [_workers(now), _scheduler(now)]
-    passes = now.passes or []
-    found += [_pass(each) for each in passes]
-    return [*found, _provider(next((each for each in passes if each.name == RECONCILE), None), has_key)]
+    if now.passes is None:
+        return [*found, Finding("Passes and provider", False, NOT_KNOWN, ASK_AGAIN)]
+    found += [_pass(each) for each in now.passes]
+    last = next((each for each in now.passes if each.name == RECONCILE), None)
+    return [*found, _provider(last, has_key)]
 
 
 def _workers(now: Now) -> Finding:
     if now.workers:
         return Finding("Workers", True, f"{now.workers} alive")
-    said = "not known" if now.workers is None else "none is alive"
+    said = NOT_KNOWN if now.workers is None else "none is alive"
     return Finding("Workers", False, said, "start manage.py run_worker")
 
 
 def _scheduler(now: Now) -> Finding:
-    age = (now.heartbeats or {}).get(SCHEDULER)
+    if now.heartbeats is None:
+        return Finding("Scheduler", False, NOT_KNOWN, ASK_AGAIN)
+    age = now.heartbeats.get(SCHEDULER)
     if age is not None and age <= SCHEDULER_SILENT_SECONDS:
         return Finding("Scheduler", True, f"worked {duration(age)} ago")
     said = "never worked" if age is None else f"silent for {duration(age)}"

@@ -52,6 +52,8 @@ def test_a_sound_installation_is_well() -> None:
         ({"workers": 0}, "Workers", "none is alive"),
         ({"workers": None}, "Workers", "not known"),
         ({"heartbeats": {}}, "Scheduler", "never worked"),
+        ({"heartbeats": None}, "Scheduler", "not known"),
+        ({"passes": None}, "Passes and provider", "not known"),
         ({"heartbeats": {"scheduler": 181.0}}, "Scheduler", "silent for 3 min"),
         ({"passes": [reconcile(late_seconds=121.0)]}, "Pass reconcile", "2 min late"),
         (
@@ -69,6 +71,8 @@ def test_a_sound_installation_is_well() -> None:
         "no worker",
         "workers not known",
         "no scheduler",
+        "scheduler not asked",
+        "passes not asked",
         "silent scheduler",
         "late pass",
         "failing pass",

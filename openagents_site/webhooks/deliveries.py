@@ -23,6 +23,10 @@ PER_WEBHOOK = 4
 
 LEASE_SECONDS = 90
 
+_MAY_BE_TOLD = """exists (select 1 from users u where u.id = s.owner_id and u.is_active and u.deleted_at is null
+        and (u.is_staff or not s.all_owners))"""
+"""SQL: the webhook called `s` is still somebody's who may be told what it asks for. Asked at each try: a replay is one."""
+
 _CLAIM = f"""
     with due as (
         select d.id from webhook_subscriptions s cross join lateral (
@@ -32,11 +36,15 @@ _CLAIM = f"""
             limit greatest(0, %(per_webhook)s - (select count(*) from webhook_deliveries busy
                 where busy.subscription_id = s.id and not {leases.free("busy")}))
             for update of d skip locked) d
-        where s.disabled_at is null order by d.next_attempt_at limit %(limit)s),
+        where s.disabled_at is null and {_MAY_BE_TOLD} order by d.next_attempt_at limit %(limit)s),
     left_behind as (
         update webhook_deliveries d set {leases.RELEASE}, {subscriptions.CANCEL} from webhook_subscriptions s
         where s.id = d.subscription_id and s.disabled_at is not null and d.next_attempt_at is not null
-            and d.lease_expires_at is not null and {leases.free("d")})
+            and d.lease_expires_at is not null and {leases.free("d")}),
+    not_for_them as (
+        update webhook_deliveries d set {leases.RELEASE}, {subscriptions.CANCEL} from webhook_subscriptions s
+        where s.id = d.subscription_id and s.disabled_at is null and not {_MAY_BE_TOLD}
+            and d.next_attempt_at is not null and {leases.free("d")})
     update webhook_deliveries d set {leases.take("d").replace("%s", "%(owner)s", 1).replace("%s", "%(lease)s", 1)}
     from due, webhook_subscriptions s, webhook_events e
     where d.id = due.id and s.id = d.subscription_id and e.id = d.event_id
@@ -51,7 +59,8 @@ _SETTLE = f"""
             then clock_timestamp() + make_interval(secs => %(pause)s) end,
         ended_at = case when %(state)s <> 'pending' or s.disabled_at is not null then clock_timestamp() end
     from webhook_subscriptions s
-    where d.id = %(id)s and d.generation = %(generation)s and d.state = 'pending' and s.id = d.subscription_id
+    where d.id = %(id)s and d.generation = %(generation)s and d.state = 'pending' and d.lease_expires_at is not null
+        and s.id = d.subscription_id
     returning d.attempts
 """  # noqa: S608
 _NEXT_DUE = f"""

@@ -14,7 +14,7 @@ from base.clock import database_now
 from base.pump import Holder, Outcome
 from conversations.models import Conversation
 from openagents_site.webhooks.models import Delivery, Event, Subscription
-from openagents_site.webhooks.rendering import payload_of
+from openagents_site.webhooks.rendering import payloads_of
 from openagents_site.webhooks.sources import EVENTS_DRIVER
 from openagents_site.webhooks.states import TEST
 from openagents_site.webhooks.subscriptions import DELIVERIES_DRIVER
@@ -49,8 +49,8 @@ def _tell(events: list[Event]) -> None:
     wanted = {event.pk: wanted_by(event, owners.get(event.pk), subscriptions) for event in events}
     kept = [event for event in events if wanted[event.pk]]
     Event.objects.filter(pk__in=[event.pk for event in events if not wanted[event.pk]]).delete()
-    for event in kept:
-        event.payload, event.fanned_out_at = payload_of(event), now
+    for event, payload in zip(kept, payloads_of(kept), strict=True):
+        event.payload, event.fanned_out_at = payload, now
     Event.objects.bulk_update(kept, ["payload", "fanned_out_at"])
     Delivery.objects.bulk_create(
         [Delivery(event=event, subscription=one) for event in kept for one in wanted[event.pk]],

@@ -284,6 +284,52 @@ def test_what_a_dead_worker_held_of_a_webhook_that_is_off_is_cancelled(
     assert only_delivery().state == "cancelled"
 
 
+def closed(owner: User) -> None:
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+
+
+def demoted(owner: User) -> None:
+    User.objects.filter(pk=owner.pk).update(is_staff=False)
+
+
+@pytest.mark.parametrize("change", [closed, demoted])
+def test_who_may_be_told_no_more_is_not_told_what_still_waited(
+    staff: User, owner: User, box_of: BoxOf, receiver: Receiver, change: Callable[[User], None]
+) -> None:
+    subscriptions.create(staff, url=receiver.url, all_owners=True)
+    box_of(owner)
+    fan_out()
+    change(staff)
+
+    assert send_due() == 0
+
+    assert (only_delivery().state, receiver.received, seconds_until_due()) == ("cancelled", [], None)
+    subscriptions.replay(only_delivery())
+    assert send_due() == 0
+
+
+def test_who_is_staff_no_more_is_still_told_of_their_own(
+    staff: User, box_of: BoxOf, receiver: Receiver
+) -> None:
+    subscriptions.create(staff, url=receiver.url)
+    box_of(staff)
+    fan_out()
+    demoted(staff)
+
+    assert send_due() == 1
+
+
+def test_a_try_that_is_written_twice_counts_once(hook: Subscription, event: Any) -> None:
+    fan_out()
+    (task,) = claim_due(Holder(), 10)
+    assert settle(task, Answer(500), chance=0)
+
+    assert not settle(task, Answer(500), chance=0)
+
+    assert (only_delivery().attempts, only_delivery().failures) == (1, 1)
+    assert Attempt.objects.count() == 1
+
+
 def test_deleted_while_a_delivery_is_under_way_nothing_is_written(hook: Subscription, event: Any) -> None:
     fan_out()
     (task,) = claim_due(Holder(), 10)

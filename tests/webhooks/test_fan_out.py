@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -12,8 +14,9 @@ from accounts.models import User
 from accounts.services import delete_user
 from base import pump
 from boxes.models import Box, ReconciliationEvent
+from boxes.serializers import BoxSerializer
 from conversations.services import ensure_conversation
-from openagents_site.webhooks import subscriptions
+from openagents_site.webhooks import rendering, subscriptions
 from openagents_site.webhooks.fan_out import EventDriver, fan_out
 from openagents_site.webhooks.models import Delivery, Event, Subscription
 from tests.webhooks.conftest import BoxOf
@@ -138,6 +141,26 @@ def test_the_deliveries_of_many_cost_no_more_queries(
 
     with django_assert_max_num_queries(12):
         fan_out()
+
+
+def test_an_event_that_the_database_has_an_error_for_costs_no_other(
+    hook: Subscription, owner: User, box_of: BoxOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = box_of(owner), box_of(owner)
+
+    class Breaking(BoxSerializer):
+        def to_representation(self, box: Box) -> Any:
+            if box.pk == bad.pk:
+                connection.cursor().execute("select 1/0")
+            return super().to_representation(box)
+
+    monkeypatch.setitem(rendering.SHOWN, "box", (Box, Breaking))
+
+    assert fan_out() == 2
+
+    told_of = {event.object_id: json.loads(event.payload or "")["data"] for event in Event.objects.all()}
+    assert told_of[bad.pk] == {"id": str(bad.pk)}
+    assert told_of[good.pk]["state"] == "provisioning"
 
 
 def test_a_deleted_owners_webhooks_are_gone(hook: Subscription, owner: User) -> None:

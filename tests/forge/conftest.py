@@ -16,6 +16,7 @@ from accounts.models import User
 from accounts.services import create_token
 from boxes.models import Box
 from conversations.services import ensure_conversation
+from forge import assignments
 from forge.models import Assignment, Issue, Repository
 from forge.services import create_issue, create_repository
 from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
@@ -145,3 +146,16 @@ def make_overdue(*assignments: Assignment) -> None:
             [one.pk for one in assignments],
         )
         rows(f"alter table {table} enable trigger user")
+
+
+@pytest.fixture
+def create(owner, repository, issue, box):
+    """`create(branch="x")` makes an attempt at the issue on the box, but for what is said."""
+
+    def make(**changes):
+        keywords = {
+            "requesting_user": owner, "repository_id": repository.pk, "issue_number": issue.number, "box_id": box.box_id
+        }  # fmt: skip
+        return assignments.create(**keywords | changes)
+
+    return make

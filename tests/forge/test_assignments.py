@@ -1,53 +1,26 @@
-"""Making attempts: what must hold, in order; what they claim; how they start, and end."""
+"""Making attempts: what must hold, in order; what they claim; and how they are read."""
 
 from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 
-from accounts.services import delete_user
-from base import pump
 from base.clock import database_now
 from base.errors import CodedError
-from base.faults import FaultRaised, armed
 from boxes.models import Box
-from conversations.services import delete_conversation, ensure_conversation
 from forge import assignments
-from forge.assignments.driver import AssignmentDriver, carry_on
-from forge.assignments.finishing import reason_code
 from forge.assignments.objective import wall_clock_seconds
 from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue, set_member, update_repository
 from runs import services as runs
 from runs.models import Run
-from tests.forge.conftest import make_overdue, rows
+from tests.forge.attempts import code_of
+from tests.forge.conftest import rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_provider")]
-
-
-@pytest.fixture
-def create(owner, repository, issue, box):
-    """`create(branch="x")` makes an attempt at the issue on the box, but for what is said."""
-
-    def make(**changes):
-        keywords = {
-            "requesting_user": owner, "repository_id": repository.pk, "issue_number": issue.number, "box_id": box.box_id
-        }  # fmt: skip
-        return assignments.create(**keywords | changes)
-
-    return make
-
-
-def code_of(create, **changes) -> str:
-    before = Assignment.objects.count()
-    with pytest.raises(CodedError) as refused:
-        create(**changes)
-    assert Assignment.objects.count() == before
-    return refused.value.code
 
 
 def test_it_claims_the_issue_and_the_box_and_starts_the_run(create, owner, issue, box):
@@ -252,189 +225,6 @@ def test_what_cannot_be_started_has_failed_with_that_code_and_claims_nothing(cre
     assert assignments.credential(failed).revoked_at == failed.finished_at
 
 
-ENDS = [
-    ("completed", {"exit_status": 0}, "completed", None),
-    ("failed", {"exit_status": 3}, "failed", "run_failed"),
-    ("failed", {"reason": "credential_unavailable"}, "failed", "credential_unavailable"),
-    ("timed_out", {"reason": "run_duration_exceeded"}, "failed", "run_duration_exceeded"),
-    ("lost", {"reason": "box_stopped"}, "failed", "box_stopped"),
-    ("cancelled", {}, "cancelled", "run_cancelled"),
-]
-
-
-@pytest.mark.parametrize(("run_state", "how", "state", "reason"), ENDS, ids=[f"{e[0]}-{e[3]}" for e in ENDS])
-def test_it_ends_as_its_run_does(create, run_state, how, state, reason):
-    assignment, plaintext = create()
-
-    runs.finish(assignment.run_id, run_state, **how)
-
-    ended = Assignment.objects.get(pk=assignment.pk)
-    assert (ended.state, ended.failure_reason, ended.next_step_at) == (state, reason, None)
-    with pytest.raises(CodedError):
-        assignments.authenticate(plaintext)
-
-
-def test_the_first_end_stands(create):
-    assignment, _ = create()
-    first = assignments.finish(assignment, "failed", reason="one")
-
-    again = assignments.finish(assignment, "completed", commit="a" * 40, reason="two")
-
-    assert (again.state, again.failure_reason, again.finished_at) == ("failed", "one", first.finished_at)
-    assert again.terminal_commit is None
-
-
-def test_an_end_that_is_none_is_refused(create):
-    with pytest.raises(ValueError, match="not an end"):
-        assignments.finish(create()[0], "running")
-
-
-REASONS = [
-    (None, None), ("box_stopped", "box_stopped"), ({"code": 1}, "code_:_1"), ("x" * 500, "x" * 128),
-    (SimpleNamespace(code="box_gone"), "box_gone"), ("  ", "assignment_failed"), ("a b\nc", "a_b_c"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "kept"), REASONS, ids=[str(row[1])[:12] for row in REASONS])
-def test_a_reason_is_a_plain_code(given, kept):
-    assert reason_code(given) == kept
-
-
-def test_cancelling_ends_the_run_and_the_credential(create):
-    assignment, plaintext = create()
-
-    cancelled = assignments.cancel(assignment)
-
-    assert (cancelled.state, cancelled.failure_reason) == ("cancelled", "cancelled_by_request")
-    assert cancelled.next_step_at is None
-    assert Run.objects.get(pk=assignment.run_id).cancellation_requested_at is not None
-    with pytest.raises(CodedError):
-        assignments.authenticate(plaintext)
-
-
-def test_who_may_write_may_cancel_from_the_issue(create, repository, stranger):
-    assignment, _ = create()
-
-    for refused, code in ((uuid.uuid4(), "assignment_not_found"), (assignment.pk, "repository_not_writable")):
-        with pytest.raises(CodedError) as error:
-            assignments.cancel_by_viewer(stranger, refused)
-        assert error.value.code == code
-    set_member(repository, stranger, "contributor")
-    assert assignments.cancel_by_viewer(stranger, assignment.pk).failure_reason == "cancelled_by_viewer"
-    with pytest.raises(CodedError) as error:
-        assignments.cancel_by_viewer(stranger, assignment.pk)
-    assert error.value.code == "assignment_not_live"
-
-
-def test_it_expires_at_its_deadline_and_its_run_is_stopped(create):
-    assignment, _ = create()
-    assert assignments.expire() == 0
-
-    make_overdue(assignment)
-    assert assignments.expire() == 1
-
-    ended = Assignment.objects.get(pk=assignment.pk)
-    assert (ended.state, ended.failure_reason) == ("failed", "assignment_expired")
-    assert Run.objects.get(pk=assignment.run_id).cancellation_requested_at is not None
-    assert assignments.expire() == 0
-
-
-def test_one_that_cannot_be_expired_costs_only_itself(create, owner, repository, make_box, monkeypatch):
-    bad, _ = create()
-    another = create_issue(repository, title="another")
-    good, _ = create(issue_number=another.number, box_id=make_box(owner).box_id)
-    make_overdue(bad, good)
-    from forge.assignments import expiring
-
-    real = expiring.finish
-    monkeypatch.setattr(
-        expiring,
-        "finish",
-        lambda one, *args, **more: real(one, *args, **more) if one.pk == good.pk else 1 / 0,
-    )
-
-    assert assignments.expire() == 1
-    assert Assignment.objects.get(pk=bad.pk).state == "running"
-
-
-def test_deleting_the_conversation_or_the_user_ends_it(create, owner):
-    first, _ = create()
-
-    delete_conversation(ensure_conversation(owner))
-
-    ended = Assignment.objects.get(pk=first.pk)
-    assert (ended.state, ended.failure_reason) == ("cancelled", "owner_deleted")
-    delete_user(owner)
-    assert code_of(create, requesting_user=type(owner).objects.get(pk=owner.pk)) == "conversation_not_found"
-
-
-def test_what_its_maker_did_not_start_a_worker_starts_once(create):
-    with pytest.raises(FaultRaised), armed("assignments.admitted", "raise"):
-        create(idempotency_key="k")
-    left = Assignment.objects.get()
-    assert (left.state, Run.objects.count()) == ("admitted", 0)
-    assert left.next_step_at is not None
-
-    carry_on(left)
-    carry_on(Assignment.objects.get())
-
-    assert Assignment.objects.get().state == "running"
-    assert Run.objects.count() == 1
-
-
-def test_a_run_that_was_made_before_its_maker_died_is_found_again(create, issue):
-    with pytest.raises(FaultRaised), armed("assignments.run_admitted", "raise"):
-        create()
-    Issue.objects.filter(pk=issue.pk).update(body="says something else by now")
-
-    carry_on(Assignment.objects.get())
-
-    started = Assignment.objects.get()
-    assert started.run_id == Run.objects.get().pk
-
-
-def test_what_an_end_left_running_a_worker_stops(create, monkeypatch):
-    assignment, _ = create()
-    assignments.finish(assignment, "failed", reason="machine_revoked")
-    left = Assignment.objects.get()
-    assert left.next_step_at is not None
-
-    carry_on(left)
-
-    assert Assignment.objects.get().next_step_at is None
-    assert Run.objects.get().cancellation_requested_at is not None
-
-
-def test_a_run_that_ended_before_the_starter_came_is_said(create, monkeypatch):
-    from forge.assignments import starting
-
-    real = starting.runs.start_run
-
-    def starts_and_ends(*args, **more):
-        run = real(*args, **more)
-        return runs.finish(run.pk, "completed", 0)
-
-    monkeypatch.setattr(starting.runs, "start_run", starts_and_ends)
-
-    with pytest.raises(CodedError) as refused:
-        create()
-
-    assert refused.value.code == "assignment_finished"
-    ended = Assignment.objects.get()
-    assert (ended.state, ended.run_id, ended.started_at) == ("completed", None, None)
-
-
-def test_an_end_that_was_not_heard_is_made_up_for(create):
-    assignment, _ = create()
-    Run.objects.filter(pk=assignment.run_id).update(
-        state="completed", exit_status=0, finished_at=timezone.now()
-    )
-
-    assert assignments.catch_up() == 1
-    assert assignments.catch_up() == 0
-    assert Assignment.objects.get().state == "completed"
-
-
 def test_attempts_are_read_oldest_first_and_tell_nothing_of_their_owner(
     create, issue, repository, owner, box
 ):
@@ -459,44 +249,6 @@ def test_reading_attempts_takes_one_query(create, issue, repository, django_asse
 
     with django_assert_num_queries(1):
         assignments.attempts_for_issues([issue, *others])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_driver_starts_what_is_due_and_stops_what_is_over(create):
-    with pytest.raises(FaultRaised), armed("assignments.admitted", "raise"):
-        create()
-    driver = AssignmentDriver()
-    assert pump.run_once([driver]).claimed == 0  # its maker's turn
-    rows(
-        "update forge_assignments set next_step_at = clock_timestamp(), lease_expires_at = clock_timestamp()"
-    )
-    assert driver.seconds_until_due() == 0
-
-    assert pump.run_once([driver]).settled == 1
-
-    started = Assignment.objects.get()
-    assert started.state == "running"
-    assert started.next_step_at == started.deadline_at
-    assignments.finish(started, "failed")
-    assert pump.run_once([driver]).settled == 1
-    assert Run.objects.get().cancellation_requested_at is not None
-    assert driver.seconds_until_due() is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_step_that_breaks_is_taken_again_later(create, monkeypatch):
-    with pytest.raises(FaultRaised), armed("assignments.admitted", "raise"):
-        create()
-    rows(
-        "update forge_assignments set next_step_at = clock_timestamp(), lease_expires_at = clock_timestamp()"
-    )
-
-    with armed("assignments.admitted", "raise"):
-        pump.run_once([AssignmentDriver()])
-
-    left = Assignment.objects.get()
-    assert (left.state, left.step_failures, left.lease_expires_at) == ("admitted", 1, None)
-    assert left.next_step_at > database_now()
 
 
 def test_the_same_key_finds_its_attempt_whatever_has_changed_since(create, box, repository):

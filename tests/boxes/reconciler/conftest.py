@@ -87,3 +87,10 @@ def refused(box: Box, when: str = "true") -> Iterator[None]:
 def again(box: Box) -> Box:
     """The row as it is now."""
     return Box.objects.get(pk=box.pk)
+
+
+@pytest.fixture(params=["get", "list"])
+def evidence(request: pytest.FixtureRequest, box_api: Callable[..., None]) -> str:
+    """Both policies: what holds for one holds for the other."""
+    box_api(reconcile_evidence=request.param)
+    return str(request.param)

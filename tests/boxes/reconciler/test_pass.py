@@ -1,36 +1,26 @@
-"""One pass against a provider over real sockets: what is asked, what is written, what is counted."""
+"""One pass against a provider over real sockets: what is asked, what is written, what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import structlog
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from base import hooks, notify
 from base.clock import database_now
 from base.locks import held_by_session
-from boxes import activity, services, stopping
+from boxes import activity, services
 from boxes.models import Box, ReconciliationEvent
 from boxes.reconciler import plan, reconcile
 from boxes.reconciler.reconcile import PASS_LOCK
 from boxes.reconciler.types import Ask
-from boxes.states import StopReason
-from tests.boxes.reconciler.conftest import Pair, again, refused
+from tests.boxes.reconciler.conftest import Pair, again
 from tests.fakes.provider import FakeProvider
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(params=["get", "list"])
-def evidence(request: pytest.FixtureRequest, box_api: Callable[..., None]) -> str:
-    """Both policies: what holds for one holds for the other."""
-    box_api(reconcile_evidence=request.param)
-    return str(request.param)
 
 
 def events() -> list[tuple[str, str, bool]]:
@@ -225,101 +215,6 @@ def test_a_name_that_is_there_is_noted_without_a_request(
     assert provider.count("patch") == 0
 
 
-# stops
-
-
-def test_repeated_passes_stop_once(pair: Pair, provider: FakeProvider, evidence: str) -> None:
-    pair(age=3601, stop_takes=60)
-
-    for _ in range(3):
-        reconcile()
-
-    assert provider.count("stop") == 1
-
-
-def test_a_stop_that_somebody_else_is_at_is_left_to_them(pair: Pair, provider: FakeProvider) -> None:
-    box = pair(age=3601)
-    assert stopping.claim_stop(box, StopReason.USER_REQUESTED) == "claimed"
-
-    reconcile()
-
-    assert provider.count("stop") == 0
-    assert again(box).stopped_at is None
-
-
-def test_a_stop_whose_claimant_died_is_taken_over(pair: Pair, provider: FakeProvider) -> None:
-    box = pair(row={"stop_requested_reason": "user_requested"})
-    Box.objects.update(stop_requested_at=database_now() - timedelta(seconds=91))
-
-    reconcile()
-
-    assert again(box).stop_reason == "user_requested"
-    assert provider.billing() == []
-
-
-def test_a_stop_that_fails_for_an_hour_and_then_works_ends_the_bill_once(
-    pair: Pair, provider: FakeProvider
-) -> None:
-    box = pair(age=3601, refuse_stop="stop_failed")
-    for failures in range(1, 5):
-        assert reconcile().stopped == 0
-        row = again(box)
-        assert (row.stopped_at, row.stop_requested_at, row.reconciliation_failures) == (None, None, failures)
-        assert row.reconciliation_error == "box_provider_refused"
-        Box.objects.update(next_reconciliation_at=None)
-    provider.boxes["bx_8bhkse3n"].refuse_stop = None
-
-    assert reconcile().stopped == 1
-
-    row = again(box)
-    assert (row.stop_reason, row.reconciliation_failures) == ("ttl_expired", 0)
-    assert row.stopped_at is not None
-    assert row.lifetime_seconds == int((row.stopped_at - row.created_at).total_seconds())
-
-
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [
-        ({"status": 500}, "box_provider_refused"),
-        ({"status": 403, "code": "forbidden"}, "box_billing_required"),
-        ({"status": 401}, "box_unauthorized"),
-        ({"html": True}, "box_response_invalid"),
-        ({"drop_before": True}, "box_unreachable"),
-        ({"status": 409, "code": "box_recent_snapshot_required"}, "box_provider_refused"),
-        ({"redirect": "https://example.com/"}, "box_provider_refused"),
-        ({"huge": 10 << 20}, "box_response_invalid"),
-    ],
-)
-def test_one_stop_that_fails_holds_up_nothing(
-    pair: Pair, provider: FakeProvider, fault: dict[str, Any], code: str
-) -> None:
-    bad = pair("bx_22222222", age=3700)
-    good = pair("bx_22222223", age=3601, row={"label": "good"})
-    leak = provider.add_box("bx_22222224", name=services.provider_ownership_marker(), age=3600)
-    provider.next("stop", box="bx_22222222", **fault)
-
-    result = reconcile()
-
-    assert (result.stopped, result.failed, result.leaks_stopped, result.incomplete) == (1, 1, 1, True)
-    row = again(bad)
-    assert (row.stop_requested_at, row.reconciliation_failures, row.reconciliation_error) == (None, 1, code)
-    assert again(good).stopped_at is not None
-    assert not leak.is_billing
-
-
-def test_a_stop_whose_answer_is_lost_is_not_done_twice(pair: Pair, provider: FakeProvider) -> None:
-    box = pair(age=3601)
-    provider.next("stop", drop_after=True)
-    reconcile()
-    assert again(box).stopped_at is None
-
-    Box.objects.update(next_reconciliation_at=None)
-    reconcile()
-
-    assert again(box).stopped_at is not None
-    assert provider.count("stop") == 1
-
-
 # concurrency with others
 
 
@@ -331,125 +226,6 @@ def test_a_second_pass_at_the_same_time_is_a_no_op_that_says_so(pair: Pair, prov
 
     assert (result.skipped, result.boxes, provider.count()) == (True, 0, 0)
     assert reconcile().stopped == 1
-
-
-# bad rows
-
-
-def test_a_row_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
-    boxes = [pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"}) for digit in "234"]
-    old = pair("bx_22222225", age=3601, row={"label": "old"})
-    with refused(boxes[1]):
-        result = reconcile()
-
-    assert [again(box).last_reconciled_at is not None for box in boxes] == [True, False, True]
-    assert (result.observed, result.stopped) == (3, 1)
-    assert again(old).stopped_at is not None
-
-
-def test_an_end_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
-    boxes = [pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"}, state="archived") for digit in "234"]
-    with refused(boxes[0]):
-        assert reconcile().ended == 2
-
-    assert [again(box).stopped_at is not None for box in boxes] == [False, True, True]
-
-
-def test_a_claim_that_the_database_refuses_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
-    boxes = [pair(f"bx_2222222{digit}", age=3601, row={"label": f"box-{digit}"}) for digit in "234"]
-    with refused(boxes[0], when="new.stop_requested_at is not null"):
-        assert reconcile().stopped == 2
-
-    assert [again(box).stopped_at is not None for box in boxes] == [False, True, True]
-
-
-def test_a_hook_that_raises_costs_nothing(
-    pair: Pair, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(box_id: Any) -> None:
-        raise RuntimeError("no")
-
-    boxes = [pair(f"bx_2222222{digit}", age=3601, row={"label": f"box-{digit}"}) for digit in "23"]
-    monkeypatch.setattr(hooks.box_stopped, "_callables", [broken])
-
-    assert reconcile().stopped == 2
-    assert all(again(box).stopped_at for box in boxes)
-
-
-def test_a_row_that_cannot_be_decided_about_costs_only_itself(pair: Pair, provider: FakeProvider) -> None:
-    good, bad = pair("bx_22222222", age=3601), pair("bx_22222223", row={"label": "bad"})
-    Box.objects.filter(pk=bad.pk).update(created_at="9999-12-31T23:59:59Z")
-
-    result = reconcile()
-
-    assert (result.stopped, result.unanswered, result.incomplete) == (1, 1, True)
-    assert again(good).stopped_at is not None
-    assert again(bad).stopped_at is None
-
-
-def test_times_far_in_the_future_stop_nothing(pair: Pair, provider: FakeProvider, evidence: str) -> None:
-    future = {"createdAt": "2999-01-01T00:00:00Z", "archiveAfter": "9999-12-31T23:59:59Z"}
-    box = pair(extra=future)
-
-    assert reconcile().incomplete is False
-    assert again(box).stopped_at is None
-
-
-# what it tells
-
-
-def test_the_history_says_who_and_why(pair: Pair, provider: FakeProvider) -> None:
-    stopped, ended = (
-        pair("bx_22222222", age=3601),
-        pair("bx_22222223", row={"label": "b"}, state="archived"),
-    )
-
-    reconcile()
-
-    for box, why in ((stopped, "its time was up"), (ended, "the provider says archived")):
-        last = again(box).history.order_by("pgh_id").last()  # type: ignore[attr-defined]
-        assert last.pgh_context["actor"] == "reconciler"
-        assert last.pgh_context["why"].startswith(why)
-
-
-def test_every_step_that_acts_is_a_line_of_the_log(pair: Pair, provider: FakeProvider) -> None:
-    pair("bx_22222222", age=3601)
-    pair("bx_22222223", row={"label": "b"}, state="archived")
-    provider.add_box("bx_22222224", name=services.provider_ownership_marker(), age=3600)
-
-    with structlog.testing.capture_logs() as lines:
-        reconcile()
-
-    said = {line["event"]: line for line in lines}
-    assert said["box_stopped_by_pass"]["why"].startswith("its time was up")
-    assert said["box_ended_by_provider"]["why"] == "the provider says archived"
-    assert said["leak_stopped"]["box_id"] == "bx_22222224"
-    assert said["reconciled"]["stopped"] == 1
-
-
-def test_a_plan_says_what_would_be_done_and_does_nothing(pair: Pair, provider: FakeProvider) -> None:
-    box = pair(age=3601)
-    provider.add_box("bx_22222224", name=services.provider_ownership_marker(), age=3600)
-    before = again(box)
-
-    found = plan()
-
-    assert [type(entry.action).__name__ for entry in found.decisions] == ["Stop"]
-    assert [leak.step.value for leak in found.leaks] == ["stop"]
-    assert vars(again(box))["generation"] == before.generation
-    assert again(box).last_reconciled_at is None
-    assert not ReconciliationEvent.objects.exists()
-    assert {call.request.method for call in provider.calls()} == {"GET"}
-
-
-def test_progress_is_told_as_boxes_are_looked_at(pair: Pair, provider: FakeProvider) -> None:
-    for digit in "2345":
-        pair(f"bx_2222222{digit}", row={"label": f"box-{digit}"})
-    steps: list[tuple[int, int]] = []
-
-    reconcile(lambda done, of: steps.append((done, of)))
-
-    assert sorted(steps) == [(number, 4) for number in range(5)]
 
 
 # cost

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.models import User
@@ -41,6 +42,14 @@ def stranger(db: None) -> User:
 @pytest.fixture
 def staff(db: None) -> User:
     return User.objects.create_superuser(username="staff", password="staff-password")
+
+
+@pytest.fixture
+def browser(staff: User) -> Client:
+    """A superuser's, signed in."""
+    client = Client()
+    client.force_login(staff)
+    return client
 
 
 ApiOf = Callable[..., APIClient]

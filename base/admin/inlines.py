@@ -7,8 +7,10 @@ from typing import Any
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
+from base.admin.permissions import NothingByHand
 
-class ReadOnlyInline(TabularInline):
+
+class ReadOnlyInline(NothingByHand, TabularInline):
     """Looked at, a page at a time, and never edited."""
 
     extra = 0
@@ -17,12 +19,3 @@ class ReadOnlyInline(TabularInline):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.get_fields(request, obj)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

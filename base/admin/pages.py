@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from base.admin.acting import ActingAdmin
 from base.admin.paging import BoundedPaginator, StaffChangeList
+from base.admin.permissions import NothingByHand
 from base.admin.related import related_to
 from base.admin.searching import search
 from base.history import Transition, is_tracked, rows_of, transitions
@@ -84,14 +85,5 @@ class StaffAdmin(ActingAdmin):
         return transitions(rows_of(self.model, row.pk)[:SHOWN_TRANSITIONS])
 
 
-class ReadOnlyAdmin(StaffAdmin):
+class ReadOnlyAdmin(NothingByHand, StaffAdmin):
     """Rows of a ledger: looked at, searched and filtered, and changed by actions alone."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User, site: Site) -> None:
-    page = open_page(owner, may_break=("/stream", "/fleet/live/"))
+    page = open_page(owner, may_break="/stream")
     page.goto("/fleet/")
     page.get_by_text("No box is active.").wait_for()
 
@@ -43,6 +43,9 @@ def test_an_owner_watches_a_run_and_stops_its_box(open_page: Open, owner: User, 
     page.keyboard.press("Control+Enter")
     output = page.get_by_role("region", name="Output of the run on tests")
     output.get_by_text("line 2").wait_for()
+    with page.expect_response(lambda answer: "/fleet/live/" in answer.url) as refreshed:
+        pass
+    refreshed.value.finished()  # nothing else is on its way
     site.cut_connections()
     output.get_by_text("<b>x</b>red").wait_for()
     assert output.inner_text().split("\n") == [

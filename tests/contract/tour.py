@@ -173,7 +173,7 @@ def _machines(ask: Caller, server: Running) -> None:
         "tier": "shell",
         "platform": "linux-x64",
         "agent_version": "1.0.0",
-        "roots": ["/work"],
+        "roots": ["/srv/code"],
     }
     started = ask("POST", "/pairings", about, by=None)
     ask("POST", "/pairings/approve", {"code": started["code"]})
@@ -193,7 +193,7 @@ def _machines(ask: Caller, server: Running) -> None:
 
 def _delegation(ask: Caller, machine: str) -> None:
     wanted = {
-        "kind": "delegation", "machine": machine, "agent_id": "claude", "cwd": "/work/shop",
+        "kind": "delegation", "machine": machine, "agent_id": "claude", "cwd": "/srv/code/shop",
         "prompt": "Find out why the login test is flaky.",
     }  # fmt: skip
     job = ask("POST", "/jobs", wanted)["id"]

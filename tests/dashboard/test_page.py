@@ -24,13 +24,6 @@ PAGE = "/admin/"
 
 
 @pytest.fixture
-def browser(staff: User) -> Client:
-    client = Client()
-    client.force_login(staff)
-    return client
-
-
-@pytest.fixture
 def filled(make_box: MakeBox, make_run: MakeRun, now: datetime, owner: User) -> None:
     """Something of everything that is counted."""
     for state in ("ready", "ready", "provisioning"):

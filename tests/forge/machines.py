@@ -9,7 +9,7 @@ from work.models import Machine
 
 def paired_machine(owner: User, name: str = "laptop") -> tuple[Machine, str]:
     """A computer of the owner's and its token."""
-    started = start_pairing(name=name, tier="shell", roots=["/work"])
+    started = start_pairing(name=name, tier="shell", roots=["/srv/code"])
     approve_pairing(owner, started.code)
     claim = claim_pairing(started.id, started.poll_secret)
     return claim.machine, claim.token

@@ -264,7 +264,7 @@ def test_the_same_key_finds_its_attempt_whatever_has_changed_since(create, box, 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"agent_id": "echo"}, {"cwd": "/work"}, {"machine_id": uuid.UUID(int=1), "target_kind": "box"},
+    [{"agent_id": "echo"}, {"cwd": "/srv/code"}, {"machine_id": uuid.UUID(int=1), "target_kind": "box"},
      {"prompt": "x" * 8001}, {"prompt": "a\0b"}, {"prompt": " "}],
     ids=["an agent", "a folder", "a computer", "a long prompt", "a prompt with NUL", "a blank prompt"],
 )  # fmt: skip

@@ -47,7 +47,7 @@ def create(owner, repository, issue, machine):
     def make(**changes):
         keywords = {
             "requesting_user": owner, "repository_id": repository.pk, "issue_number": issue.number,
-            "machine_id": machine.pk, "agent_id": "echo", "cwd": "/work",
+            "machine_id": machine.pk, "agent_id": "echo", "cwd": "/srv/code",
         }  # fmt: skip
         return assignments.create(**keywords | changes)
 
@@ -94,8 +94,8 @@ def test_the_time_of_the_job_is_what_is_left(create):
     ("changes", "code"),
     [
         ({"agent_id": "other"}, "agent_not_available"),
-        ({"cwd": "/work/../etc"}, "cwd_not_allowed"),
-        ({"cwd": "/work-beside"}, "cwd_not_allowed"),
+        ({"cwd": "/srv/code/../etc"}, "cwd_not_allowed"),
+        ({"cwd": "/srv/code-beside"}, "cwd_not_allowed"),
         ({"command": "make"}, "invalid_request"),
         ({"box_id": "bx_1"}, "invalid_request"),
     ],

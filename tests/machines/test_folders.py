@@ -74,7 +74,7 @@ def test_windows_names_that_mean_others_are_not_inside(folder: str) -> None:
 @pytest.mark.parametrize("root", ["", "work", "./work", "C:work", r"\\server\share"])
 def test_a_root_that_is_not_absolute_holds_nothing(root: str) -> None:
     assert not is_inside(root, [root])
-    assert not is_inside("/work", [root])
+    assert not is_inside("/srv/code", [root])
 
 
 @given(st.lists(st.sampled_from(["a", "..", ".", "", "work", "b c", "work-x"]), max_size=6))

@@ -17,13 +17,6 @@ WANTED = {"agent_id": "echo", "cwd": ROOT, "prompt": "mend it", "seconds": "60"}
 
 
 @pytest.fixture
-def browser(staff: User) -> Client:
-    client = Client()
-    client.force_login(staff)
-    return client
-
-
-@pytest.fixture
 def own(staff: User) -> Wire:
     wire = paired(staff)
     wire.connect()

@@ -192,3 +192,12 @@ def current_context() -> dict[str, Any] | None:
 
     context = getattr(_tracker, "value", None)
     return None if context is None else json.loads(json.dumps(context.metadata))
+
+
+def test_the_recorded_example_has_the_fields_of_an_answer():
+    from openagents_site.api.examples import recorded
+    from openagents_site.api.history import TransitionSerializer
+
+    answers = recorded()["GET /api/v1/history"]["answer"]["results"]
+    assert answers
+    assert all(set(answer) == set(TransitionSerializer().fields) for answer in answers)

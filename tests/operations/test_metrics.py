@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
+from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import User
@@ -27,6 +29,7 @@ from conversations.services import ensure_conversation
 from openagents_site.metrics import folder
 from openagents_site.metrics.questions import ALL
 from openagents_site.periodic import ensure_reconcile_slot
+from runs.models import Run
 from tests.fakes.provider import FakeProvider
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,17 +258,45 @@ LIVE_ROWS = """select indexname from pg_indexes where indexdef like '% WHERE %' 
 
 
 @pytest.mark.parametrize("question", ALL, ids=lambda question: question.gauges[0].name)
-def test_every_question_is_answered_by_an_index_of_live_rows_or_a_range_of_another(question: Any):
-    """Without statistics an index of all rows may look as cheap: what is taken wrongly is taken away, and asked again."""
-    with transaction.atomic(), connection.cursor() as cursor:
+def test_every_question_is_answered_by_an_index_of_live_rows_or_a_range_of_another(
+    question: Any, make_box: Callable[..., Box]
+):
+    """Beside a history that the planner knows of: without figures of it an index of all rows looks as cheap."""
+    remember(make_box("bx_old"))
+    with connection.cursor() as cursor:
         cursor.execute(LIVE_ROWS)
         live = {row[0] for row in cursor.fetchall()}
         cursor.execute("set local enable_seqscan = off")
-        while wrong := [scan for scan in scans_of(cursor, question.sql) if not is_bounded(scan, live)]:
-            names = {scan["Index Name"] for scan in wrong if "Index Name" in scan}
-            assert names, wrong
-            cursor.execute(f"drop index {names.pop()}")
-        transaction.set_rollback(True)
+        assert [scan for scan in scans_of(cursor, question.sql) if not is_bounded(scan, live)] == []
+
+
+def remember(box: Box) -> None:
+    """Fill the ledgers of boxes and runs with settled copies of this box and of a run on it."""
+    Box.objects.filter(pk=box.pk).update(
+        state="archived", stopped_at=Now(), stop_reason="user_requested", lifetime_seconds=1,
+        settled_cost_microusd=1, usage_settled_at=Now(),
+    )  # fmt: skip
+    run = Run.objects.create(
+        conversation=box.conversation, conversation_box=box, command="true", idempotency_key="old", state="completed",
+        requesting_principal={}, run_directory="/tmp/openagents-box-runs/old", admitted_at=timezone.now(),
+        deadline_at=timezone.now(), finished_at=timezone.now(), exit_status=0,
+    )  # fmt: skip
+    copy(box, box_id="'old_' || n", label="'old-' || n", created_at="t.created_at - n * interval '1 hour'")
+    copy(run, idempotency_key="'old-' || n", admitted_at="t.admitted_at - n * interval '1 hour'")
+
+
+def copy(row: Box | Run, **changed: str) -> None:
+    """Three thousand copies; `changed` are SQL expressions of the copy's number `n` and the row `t`."""
+    table = row._meta.db_table
+    columns = [str(field.column) for field in row._meta.concrete_fields]
+    values = {column: f"t.{column}" for column in columns} | {"id": "gen_random_uuid()"} | changed
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"insert into {table} ({', '.join(columns)}) select {', '.join(values[column] for column in columns)}"
+            f" from {table} t, generate_series(1, 3000) n where t.id = %s",
+            [row.pk],
+        )
+        cursor.execute(f"analyze {table}")
 
 
 def scans_of(cursor: Any, sql: str) -> list[dict[str, Any]]:

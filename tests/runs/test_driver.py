@@ -145,7 +145,8 @@ def test_no_claim_reads_the_history(make_run: MakeRun) -> None:
                     "box_runs_due_index",
                     "box_runs_leased_index",
                     "box_runs_one_active_per_box_index",
-                    "box_runs_unkilled_",
+                    "box_runs_unkilled_index",
+                    "box_runs_unkilled_list_index",
                 )
             ), plan
 

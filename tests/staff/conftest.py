@@ -32,14 +32,6 @@ def page_of(row: Any) -> str:
 
 
 @pytest.fixture
-def browser(staff: User) -> Client:
-    """A superuser's."""
-    client = Client()
-    client.force_login(staff)
-    return client
-
-
-@pytest.fixture
 def roles_made(db: None) -> None:
     """The groups as a new installation has them; a test that empties the database takes them away."""
     roles.make_groups(Group)

@@ -34,55 +34,50 @@ def triggers_of(source: Source) -> list[pgtrigger.Trigger]:
     ]
 
 
+class Seen:
+    """What the `Meta` of each has in common."""
+
+    proxy = True
+    default_permissions = ()
+
+
 class BoxLedger(Box):
     """Boxes, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.BOX)
 
 
 class RunLedger(Run):
     """Runs, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.RUN)
 
 
 class AssignmentLedger(Assignment):
     """Assignments, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.ASSIGNMENT)
 
 
 class JobLedger(Job):
     """Jobs, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.JOB)
 
 
 class LeakLedger(ReconciliationEvent):
     """Leaks, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.LEAK)
 
 
 class IncidentLedger(Incident):
     """Incidents, as events."""
 
-    class Meta:
-        proxy = True
-        default_permissions = ()
+    class Meta(Seen):
         triggers = triggers_of(sources.INCIDENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -14,6 +15,12 @@ from accounts.scopes import Scope
 from accounts.services import create_token, upsert_github_user
 from base import wakeups
 from tests.postgres import release_test_cluster
+
+# How fast a busy machine makes up examples says nothing of the product.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_unconfigure() -> None:

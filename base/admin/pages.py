@@ -47,6 +47,10 @@ class StaffAdmin(ActingAdmin):
             return found
         return search(queryset, self.search_fields, search_term), False
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """None for what is no id as for what is not there."""
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """A list is filtered by no text that its pages keep to themselves: its rows would tell it, a letter at a time."""
         if self._keeps_back(lookup.partition("__")[0], request):

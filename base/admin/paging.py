@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.paginator import Paginator
 from django.db.models import Max, Min, QuerySet
 from django.utils import timezone
@@ -38,6 +39,13 @@ class BoundedPaginator(Paginator):
 
 class StaffChangeList(ChangeList):
     """A list with years, months and days to choose from, found by two looks into an index whatever the list is filtered by."""
+
+    def get_queryset(self, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        """What no text of the database can hold is a filter that does not apply, as any other that makes no sense."""
+        if any("\0" in text for values in self.params.values() for text in values):
+            raise IncorrectLookupParameters
+        found: QuerySet[Any] = super().get_queryset(*args, **kwargs)
+        return found
 
     def get_ordering_field(self, field_name: Any) -> Any:
         """None for a column that no index serves, whatever an address asks for."""

@@ -13,7 +13,7 @@ from django_q.models import Failure, Success, Task
 
 from accounts.models import ApiToken, IdempotencyKey, User
 from base.admin import age, money, paging, searching, short, span
-from boxes.models import Box
+from boxes.models import Box, ScheduleSlot
 from conversations.services import ensure_conversation
 from forge.models import AssignmentCredential
 from openagents_site.webhooks.models import Event, Subscription
@@ -103,6 +103,19 @@ def test_a_list_is_not_filtered_by_what_its_pages_keep_to_themselves(
     answers = [browser.get(list_of(page), {lookup: "a"}) for page in pages]
 
     assert {answer.status_code for answer in answers} == {400}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("query", [{"label": "\0"}, {"state": "\0"}, {"state__in": "ready,\0"}])
+def test_a_filter_that_no_text_can_meet_is_left_out(browser: Client, query: dict[str, str]) -> None:
+    answer = browser.get(list_of(Box), query)
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"{list_of(Box)}?e=1")
+
+
+@pytest.mark.django_db
+def test_a_page_of_what_is_no_id_is_not_there(browser: Client) -> None:
+    assert browser.get(f"{list_of(ScheduleSlot)}\0/change/").status_code == 302
 
 
 @pytest.mark.django_db

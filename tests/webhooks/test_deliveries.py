@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from standardwebhooks import WebhookVerificationError
 
 from accounts.models import User
@@ -337,6 +339,39 @@ def test_deleted_while_a_delivery_is_under_way_nothing_is_written(hook: Subscrip
 
     assert not settle(task, Answer(200), chance=0)
     assert not Attempt.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleted_while_a_try_is_written_down_it_goes_with_its_log(
+    owner: User, receiver: Receiver, box_of: BoxOf
+) -> None:
+    hook, _ = subscriptions.create(owner, url=receiver.url)
+    box_of(owner)
+    fan_out()
+    (task,) = claim_due(Holder(), 10)
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        assert settle(task, Answer(500), chance=0)
+        deleted = pool.submit(deleted_elsewhere, hook)
+        until_somebody_waits_for_a_lock()
+
+    deleted.result()
+    assert [model for model in (Subscription, Delivery, Attempt) if model.objects.exists()] == []
+
+
+def deleted_elsewhere(hook: Subscription) -> None:
+    try:
+        subscriptions.delete(Subscription.objects.filter(pk=hook.pk))
+    finally:
+        connection.close()
+
+
+def until_somebody_waits_for_a_lock() -> None:
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with connection.cursor() as cursor:
+        while cursor.execute("select pg_stat_clear_snapshot()") and cursor.execute(waiting).fetchone() == (
+            0,
+        ):
+            time.sleep(0.01)
 
 
 def test_a_worker_that_slept_through_its_lease_writes_nothing(hook: Subscription, event: Any) -> None:

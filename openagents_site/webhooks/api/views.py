@@ -116,7 +116,8 @@ class WebhookDetail(APIView):
         summary="Delete a webhook", description="With its deliveries and their log.", responses={204: None}
     )
     def delete(self, request: Request, webhook_id: UUID) -> Response:
-        find_webhook(request, webhook_id).delete()
+        found = find_webhook(request, webhook_id)
+        subscriptions.delete(Subscription.objects.filter(pk=found.pk))
         return Response(status=204)
 
 

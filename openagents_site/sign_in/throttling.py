@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from accounts import rates
 from accounts.rates import RateLimited
+from base.addresses import counted
 from openagents_site.sign_in.conf import sign_in_settings
 from openagents_site.sign_in.pages import locked_page
 from work.machines import throttling
@@ -38,7 +39,7 @@ class ThrottlingBackend(AxesStandaloneBackend):
             return
         try:
             rates.count(
-                f"address:{client_address(request)}", "sign_in", sign_in_settings().passwords_per_minute
+                f"address:{counted_address(request)}", "sign_in", sign_in_settings().passwords_per_minute
             )
         except RateLimited as limited:
             marked: Any = request
@@ -54,6 +55,12 @@ def client_address(request: HttpRequest) -> str | None:
         return str(ip_address(named))
     except ValueError:
         return None
+
+
+def counted_address(request: HttpRequest) -> str | None:
+    """For whom a try counts: the address, or all IPv6 addresses that one customer has."""
+    address = client_address(request)
+    return None if address is None else counted(address)
 
 
 def client_name(request: HttpRequest, credentials: dict[str, Any] | None) -> str:
@@ -81,7 +88,7 @@ def locked_out(
 
 def _seconds_locked(request: HttpRequest, credentials: dict[str, Any] | None) -> int:
     known = AccessAttempt.objects.filter(
-        username=client_name(request, credentials), ip_address=client_address(request)
+        username=client_name(request, credentials), ip_address=counted_address(request)
     )
     last = known.aggregate(last=Max("attempt_time"))["last"] or timezone.now()
     return max(1, math.ceil((last + lock_time(request) - timezone.now()).total_seconds()))

@@ -157,6 +157,26 @@ def test_what_a_proxy_says_is_the_address_only_where_it_is_trusted(
     assert tried(browser, OURS, HTTP_X_REAL_IP="no address").status_code == 200
 
 
+def test_of_several_addresses_that_proxies_name_the_last_counts(
+    browser: Client, staff: User, settings: Any
+) -> None:
+    settings.MACHINES = settings.MACHINES | {"client_address_header": "X-Forwarded-For"}
+    for number in range(5):
+        tried(browser, OURS, HTTP_X_FORWARDED_FOR=f"198.51.100.{number}, 192.0.2.1")
+
+    assert tried(browser, OURS, HTTP_X_FORWARDED_FOR="198.51.100.9, 192.0.2.1").status_code == 429
+    assert tried(browser, OURS, HTTP_X_FORWARDED_FOR="198.51.100.9, 192.0.2.2").status_code == 200
+
+
+@PAGES
+def test_who_has_many_ipv6_addresses_has_no_more_tries(browser: Client, staff: User, page: str) -> None:
+    for number in range(5):
+        tried(browser, page, REMOTE_ADDR=f"2001:db8::{number}")
+
+    assert tried(browser, page, REMOTE_ADDR="2001:db8::9").status_code == 429
+    assert tried(browser, page, REMOTE_ADDR="2001:db8:0:1::9").status_code == 200
+
+
 def test_closed_and_deleted_users_are_refused(browser: Client, staff: User) -> None:
     User.objects.filter(pk=staff.pk).update(is_active=False)
 

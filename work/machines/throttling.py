@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.http import HttpRequest
 
 from accounts import rates
+from base.addresses import counted, last_named
 from work.machines_conf import machine_settings
 
 CODES_PER_MINUTE = 20
@@ -19,13 +21,13 @@ POLLS_PER_MINUTE = 120
 def count_start(request: HttpRequest) -> None:
     """Count one start of a pairing. Raises RateLimited."""
     limits = machine_settings()
-    rates.count(f"address:{client_address(request)}", "pairing_start", limits.pairing_starts_per_minute)
+    rates.count(_from_whom(request), "pairing_start", limits.pairing_starts_per_minute)
     rates.count("everybody", "pairing_start", limits.pairing_starts_per_minute_global)
 
 
 def count_poll(request: HttpRequest) -> None:
     """Count one look whether a pairing was approved. Raises RateLimited."""
-    rates.count(f"address:{client_address(request)}", "pairing_poll", POLLS_PER_MINUTE)
+    rates.count(_from_whom(request), "pairing_poll", POLLS_PER_MINUTE)
 
 
 def count_code(user_id: UUID | int) -> None:
@@ -37,5 +39,12 @@ def count_code(user_id: UUID | int) -> None:
 def client_address(request: HttpRequest) -> str:
     """Whom a request comes from: the connection's address, or what the trusted proxy says if one is set."""
     header = machine_settings().client_address_header
-    named = request.headers.get(header, "") if header else ""
+    named = last_named(request.headers.get(header, "")) if header else ""
     return (named or str(request.META.get("REMOTE_ADDR", "")))[:80]
+
+
+def _from_whom(request: HttpRequest) -> str:
+    address = client_address(request)
+    with suppress(ValueError):
+        address = counted(address)
+    return f"address:{address}"

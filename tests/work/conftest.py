@@ -18,6 +18,8 @@ from conversations.models import Conversation
 from conversations.services import ensure_conversation, get_conversation_owner
 from tests.fakes.fixtures import fake, provider
 from tests.faults.installation import eventually
+from tests.work.driven import Settings
+from work.deep_work import loop
 from work.machines import approve_pairing, start_pairing
 from work.models import Job, Machine
 from work.services import claim_for_run, create_job, recover_interrupted_jobs, request_job_step
@@ -175,3 +177,19 @@ def raced(*racers: Callable[[], Any]) -> list[Any]:
 
 DEAD_WORKER = 2_000_000_001
 """The number of a worker that does not live."""
+
+
+@pytest.fixture
+def work(settings: Any) -> Settings:
+    """`work(wall_clock_ms=1)` changes settings of jobs for this test."""
+
+    def change(**values: Any) -> None:
+        settings.WORK = settings.WORK | values
+
+    return change
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again is tried again at once."""
+    monkeypatch.setattr(loop, "AGAIN", loop.Backoff(first=loop.timedelta(0), cap=loop.timedelta(0)))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.work.conftest import JobOf
+from tests.work.driven import done, registry_of
 from tests.work.model_server import CREATED, ModelServer, completed, events, item_done, raw, status, text
 from tests.work.scripted import Recaller, ScriptedModel, asks, registry, said, tool
-from tests.work.test_loop import done, registry_of, work
 from tests.work.test_responses_client import refused, server, told
 from work import following, usage
 from work.deep_work import loop
@@ -44,7 +44,7 @@ from work.services.writing import summed
 from work.states import JobStatus, StepStatus
 from work.worker import drive
 
-__all__ = ["server", "work"]
+__all__ = ["server"]
 
 STARTED = datetime(2030, 1, 1, tzinfo=UTC)
 VIEW = JobView(goal="g", context_hint="", started_at=STARTED)

@@ -20,6 +20,7 @@ from forge import assignments
 from forge.models import Assignment, Issue, Repository
 from forge.services import create_issue, create_repository
 from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
+from tests.forge.pushes import PATH
 from tests.forge.server import Git, WebServer
 
 
@@ -159,3 +160,33 @@ def create(owner, repository, issue, box):
         return assignments.create(**keywords | changes)
 
     return make
+
+
+@pytest.fixture
+def secret(owner, token_of) -> str:
+    return token_of(owner)
+
+
+@pytest.fixture
+def work(git: Git, repository: Repository, secret: str) -> Path:
+    """A working copy whose `main` is pushed."""
+    folder = git.new()
+    git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def small_server(storage, tmp_path, transactional_db, settings):
+    """A server that takes pushes of a mebibyte at most, and waits ten seconds for them at most."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    limits = {"FORGE_PUSH_BYTES": str(2**20), "FORGE_PUSH_SECONDS": "10"}
+    with WebServer(storage, folder, limits) as server:
+        yield Git(tmp_path, server)
+
+
+@pytest.fixture
+def attempt(owner, repository, issue, box, no_provider):
+    return assignments.create(
+        requesting_user=owner, repository_id=repository.pk, issue_number=issue.number, box_id=box.pk
+    )

@@ -1,15 +1,11 @@
-"""What stock git sends and gets: every form of body, large and broken ones, and what happens while one is on its way."""
+"""What stock git sends and gets, and what happens while it is on its way."""
 
 from __future__ import annotations
 
-import gzip
-import http.client
-import io
 import os
 import socket
 import threading
 import time
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -17,35 +13,15 @@ import requests
 
 from forge import assignments
 from forge import git as forge_git
-from forge.models import Push, PushIntent, Repository
+from forge.models import Push
 from forge.services import set_member
-from forge.smart_http.bodies import PIECE, BodyTooLarge, RequestBody
 from tests.forge.conftest import make_overdue, refs_of, rows
+from tests.forge.pushes import PATH, RECEIVE, basic, git_bytes, line, push_body
 from tests.forge.server import Git, WebServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-
-PATH = "owner/project"
 BRANCH = "refs/heads/agent/issue-1"
-RECEIVE = "application/x-git-receive-pack-request"
 UPLOAD = "application/x-git-upload-pack-request"
-
-
-@pytest.fixture
-def secret(owner, token_of) -> str:
-    return token_of(owner)
-
-
-@pytest.fixture
-def work(git: Git, repository: Repository, secret: str) -> Path:
-    """A working copy whose `main` is pushed."""
-    folder = git.new()
-    git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=folder)
-    return folder
-
-
-def basic(secret: str) -> dict[str, str]:
-    return {"Authorization": "Basic " + b64encode(f"x:{secret}".encode()).decode()}
 
 
 def wait_for(met, seconds: float = 30.0):
@@ -115,187 +91,6 @@ def test_a_large_push_comes_chunked_and_is_there_afterwards(git, work, secret, r
     assert done.returncode == 0, done.stderr
     assert "Transfer-Encoding: chunked" in done.stderr
     assert refs_of(repository)["refs/heads/main"] == head
-
-
-def push_body(work: Path, git: Git, old: str, new: str, ref: str = "refs/heads/main") -> bytes:
-    """What git would send to move one ref."""
-    line = f"{old} {new} {ref}\0 report-status side-band-64k\n".encode()
-    pack = git_bytes(git, work, "pack-objects", "--revs", "--stdout", "-q", input_text=f"{new}\n^{old}\n")
-    return f"{len(line) + 4:04x}".encode() + line + b"0000" + pack
-
-
-def git_bytes(git: Git, work: Path, *arguments: str, input_text: str) -> bytes:
-    import subprocess
-
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=work,
-        env=git.environment(),
-        input=input_text.encode(),
-        capture_output=True,
-        check=True,
-    ).stdout
-
-
-FORMS = ("plain", "gzip", "gzip in two members", "chunked", "chunked gzip")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_it_reads_a_body_in_every_form(git, work, secret, repository, form):
-    old, new = refs_of(repository)["refs/heads/main"], git.commit(work, "next")
-    body = push_body(work, git, old, new)
-    headers = basic(secret) | {"Content-Type": RECEIVE}
-    if "gzip" in form:
-        headers["Content-Encoding"] = "gzip"
-        body = gzip.compress(body[:70]) + gzip.compress(body[70:]) if "two" in form else gzip.compress(body)
-    pieces = iter([body[:50], body[50:]]) if "chunked" in form else body
-
-    answer = requests.post(f"{git.url(PATH)}/git-receive-pack", data=pieces, headers=headers, timeout=30)
-
-    assert answer.status_code == 200
-    assert b"unpack ok" in answer.content
-    assert answer.headers["Content-Type"] == "application/x-git-receive-pack-result"
-    assert "no-cache" in answer.headers["Cache-Control"]
-    assert refs_of(repository)["refs/heads/main"] == new
-
-
-ODD = {
-    "no content type": (RECEIVE, {"Content-Type": ""}, b"0000", 415),
-    "another content type": (RECEIVE, {"Content-Type": "text/plain"}, b"0000", 415),
-    "another packing": (RECEIVE, {"Content-Encoding": "br"}, b"0000", 415),
-    "no packet lines": (RECEIVE, {}, b"hello, is there anybody", 400),
-    "a length that is none": (RECEIVE, {}, b"zzzz", 400),
-    "a length that is too short": (RECEIVE, {}, b"0003", 400),
-    "an end in the middle": (RECEIVE, {}, b"00a0" + b"0" * 20, 400),
-    "nothing at all": (RECEIVE, {}, b"", 400),
-    "a line that is none": (RECEIVE, {}, b"000chello\n\n\n0000", 400),
-    "a ref with a space": (RECEIVE, {}, lambda: line("refs/heads/a b"), 400),
-    "a ref that is none": (RECEIVE, {}, lambda: line("HEAD"), 400),
-    "two zero ids": (RECEIVE, {}, lambda: line("refs/heads/x", "0" * 40, "0" * 40), 400),
-    "broken gzip": (RECEIVE, {"Content-Encoding": "gzip"}, gzip.compress(b"0000" * 100)[:-10], 400),
-    "no gzip": (RECEIVE, {"Content-Encoding": "gzip"}, b"0000", 400),
-    "a probe": (RECEIVE, {}, b"0000", 200),
-}
-
-
-def line(ref: str, old: str = "0" * 40, new: str = "1" * 40) -> bytes:
-    text = f"{old} {new} {ref}\0 report-status\n".encode()
-    return f"{len(text) + 4:04x}".encode() + text + b"0000"
-
-
-@pytest.mark.parametrize("odd", ODD)
-def test_what_is_no_push_is_refused_and_moves_nothing(git, work, secret, repository, odd):
-    content_type, headers, body, status = ODD[odd]
-    before = refs_of(repository)
-
-    answer = requests.post(
-        f"{git.url(PATH)}/git-receive-pack",
-        data=body() if callable(body) else body,
-        headers=basic(secret) | {"Content-Type": content_type} | headers,
-        timeout=30,
-    )
-
-    assert answer.status_code == status
-    assert refs_of(repository) == before
-
-
-ADDRESSES = [
-    ("GET", "/info/refs", 400), ("GET", "/info/refs?service=git-upload-archive", 400),
-    ("GET", "/info/refs?service=git-upload-pack", 200), ("POST", "/info/refs?service=git-upload-pack", 404),
-    ("GET", "/git-upload-pack", 404), ("GET", "/HEAD", 404), ("GET", "/objects/info/packs", 404),
-    ("GET", "/config", 404), ("GET", "/../project.git/info/refs?service=git-upload-pack", 200),
-    ("PUT", "/git-receive-pack", 404), ("GET", "", 404),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("method", "rest", "status"), ADDRESSES, ids=[f"{m} {r}" for m, r, _ in ADDRESSES])
-def test_there_are_three_addresses(git, work, secret, method, rest, status):
-    answer = requests.request(method, git.url(PATH) + rest, headers=basic(secret), timeout=30)
-
-    assert answer.status_code == status
-
-
-@pytest.mark.parametrize("path", ["OWNER/project", "owner/PROJECT", "Owner/Project"])
-def test_case_does_not_count(git, work, secret, path):
-    assert "refs/heads/main" in git.must("ls-remote", git.url(path, secret))
-
-
-@pytest.mark.parametrize(
-    "header", ["Basic", "Basic !!!", "Basic eA==", "Bearer x", "Basic " + "A" * 5000, "x"]
-)
-def test_a_header_that_is_none_is_a_wrong_credential(git, work, header):
-    address = f"{git.url(PATH)}/info/refs?service=git-upload-pack"
-
-    answer = requests.get(address, headers={"Authorization": header}, timeout=30)
-
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"].startswith("Basic")
-
-
-def test_a_body_that_says_it_is_too_large_is_refused_at_once(git, work, secret):
-    connection = http.client.HTTPConnection("127.0.0.1", git.server.port, timeout=30)
-    connection.putrequest("POST", f"/{PATH}.git/git-receive-pack")
-    for name, value in (
-        basic(secret) | {"Content-Type": RECEIVE, "Content-Length": str(600 * 2**20)}
-    ).items():
-        connection.putheader(name, value)
-    connection.endheaders()
-
-    assert connection.getresponse().status == 413
-    connection.close()
-
-
-@pytest.fixture
-def small_server(storage, tmp_path, transactional_db, settings):
-    """A server that takes pushes of a mebibyte at most, and waits ten seconds for them at most."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    limits = {"FORGE_PUSH_BYTES": str(2**20), "FORGE_PUSH_SECONDS": "10"}
-    with WebServer(storage, folder, limits) as server:
-        yield Git(tmp_path, server)
-
-
-def test_a_body_that_is_too_large_when_unpacked_is_refused(small_server, work, secret, repository):
-    """A few kilobytes of gzip, half a gigabyte unpacked."""
-    before = small_server.server.memory()
-    bomb = gzip.compress(line("refs/heads/x") + bytes(2**29), 9)
-    assert len(bomb) < 2**20
-    headers = basic(secret) | {"Content-Type": RECEIVE, "Content-Encoding": "gzip"}
-
-    answer = requests.post(
-        f"{small_server.url(PATH)}/git-receive-pack", data=bomb, headers=headers, timeout=60
-    )
-
-    assert (
-        answer.status_code == 413 or b"unpack ok" not in answer.content
-    )  # Git may find first that it is no pack
-    assert small_server.server.memory() - before < 32 * 2**20
-    assert "refs/heads/x" not in refs_of(repository)
-
-
-@pytest.mark.parametrize("limit", [2**20, 2**24])
-def test_it_unpacks_no_more_than_may_come(limit):
-    bomb = gzip.compress(bytes(2**27), 9)
-    environ = {
-        "wsgi.input": io.BytesIO(bomb),
-        "CONTENT_LENGTH": str(len(bomb)),
-        "HTTP_CONTENT_ENCODING": "gzip",
-    }
-    body = RequestBody(environ, limit)
-
-    with pytest.raises(BodyTooLarge):
-        list(iter(body.read, b""))
-
-    assert limit < body.received <= limit + PIECE
-
-
-def test_a_chunked_body_that_is_too_large_is_refused(small_server, work, secret, repository):
-    small_server.commit(work, "large", "blob", os.urandom(1_200_000).hex())
-
-    done = small_server("push", small_server.url(PATH, secret), "main:large", cwd=work)
-
-    assert done.returncode != 0
-    assert "refs/heads/large" not in refs_of(repository)
 
 
 SLOW = {
@@ -376,13 +171,6 @@ class SlowPush:
             answer += piece
         self.link.close()
         return answer
-
-
-@pytest.fixture
-def attempt(owner, repository, issue, box, no_provider):
-    return assignments.create(
-        requesting_user=owner, repository_id=repository.pk, issue_number=issue.number, box_id=box.pk
-    )
 
 
 ENDINGS = {
@@ -478,55 +266,6 @@ def test_pushes_to_one_branch_at_once_are_one_after_the_other(git, work, secret,
 
     assert sorted(results.values()) == [0, 1, 1, 1, 1, 1]
     assert Push.objects.filter(repository=repository).count() == 2
-
-
-def test_a_push_that_moves_nothing_leaves_no_receipt(git, work, secret, repository):
-    before = Push.objects.count()
-
-    git.must("push", git.url(PATH, secret), "main", cwd=work)
-
-    assert Push.objects.count() == before
-
-
-def test_a_receipt_names_each_ref_of_a_push(git, work, secret, repository, owner):
-    first = refs_of(repository)["refs/heads/main"]
-    second = git.commit(work, "second")
-    git.must("tag", "v1", cwd=work)
-    git.must("push", "--quiet", git.url(PATH, secret), "main", "v1", cwd=work)
-    git.must("push", "--quiet", git.url(PATH, secret), ":v1", cwd=work)
-
-    made, deleted = Push.objects.filter(repository=repository).order_by("sequence")[1:]
-
-    assert made.principal == f"user:{owner.pk}"
-    assert made.refs == {
-        "refs/heads/main": {"old": first, "new": second},
-        "refs/tags/v1": {"old": None, "new": second},
-    }
-    assert deleted.refs == {"refs/tags/v1": {"old": second, "new": None}}
-    assert made.duration_ms > 0
-    assert not PushIntent.objects.exists()
-
-
-def test_commits_on_the_default_branch_close_what_they_say(git, work, secret, repository, issue):
-    git.must("checkout", "--quiet", "-b", "side", cwd=work)
-    git.commit(work, "Fixes #1")
-    git.must("push", "--quiet", git.url(PATH, secret), "side", cwd=work)
-    issue.refresh_from_db()
-    assert issue.state == "open"
-
-    git.must("push", "--quiet", git.url(PATH, secret), "side:main", cwd=work)
-
-    issue.refresh_from_db()
-    assert issue.state == "closed"
-    assert issue.state_reason == f"commit:{refs_of(repository)['refs/heads/main']}"
-
-
-def test_an_attempt_closes_nothing(git, work, attempt, issue):
-    git.commit(work, "Fixes #1")
-    git.must("push", "--quiet", git.url(PATH, attempt[1]), "HEAD:agent/issue-1", cwd=work)
-
-    issue.refresh_from_db()
-    assert issue.state == "open"
 
 
 def test_nothing_of_git_on_the_server_comes_from_its_surroundings(

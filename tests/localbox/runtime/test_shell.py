@@ -112,8 +112,8 @@ def test_it_leaves_no_open_file_of_a_command(rig: Rig) -> None:
 
     box.write("f", b"x")
     use()
-    before = min(files() for _ in range(20))  # one that is just being closed does not count
+    before = files()  # one that is just being closed may be among them
     for _ in range(15):
         use()
 
-    wait_until(lambda: files() == before)
+    wait_until(lambda: files() <= before)

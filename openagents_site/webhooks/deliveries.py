@@ -27,14 +27,17 @@ _MAY_BE_TOLD = """exists (select 1 from users u where u.id = s.owner_id and u.is
         and (u.is_staff or not s.all_owners))"""
 """SQL: the webhook called `s` is still somebody's who may be told what it asks for. Asked at each try: a replay is one."""
 
+_BUSY = f"""(select count(*) from webhook_deliveries busy
+        where busy.subscription_id = s.id and not {leases.free("busy")})"""  # noqa: S608
+"""SQL: how many deliveries of the webhook called `s` are in flight."""
+
 _CLAIM = f"""
     with due as (
         select d.id from webhook_subscriptions s cross join lateral (
             select d.id, d.next_attempt_at from webhook_deliveries d
             where d.subscription_id = s.id and d.next_attempt_at <= clock_timestamp() and {leases.free("d")}
             order by d.next_attempt_at
-            limit greatest(0, %(per_webhook)s - (select count(*) from webhook_deliveries busy
-                where busy.subscription_id = s.id and not {leases.free("busy")}))
+            limit greatest(0, %(per_webhook)s - {_BUSY})
             for update of d skip locked) d
         where s.disabled_at is null and {_MAY_BE_TOLD} order by d.next_attempt_at limit %(limit)s),
     left_behind as (
@@ -68,7 +71,7 @@ _NEXT_DUE = f"""
     from webhook_subscriptions s cross join lateral (
         select d.next_attempt_at from webhook_deliveries d where d.subscription_id = s.id
             and d.next_attempt_at is not null and {leases.free("d")} order by d.next_attempt_at limit 1) d
-    where s.disabled_at is null
+    where s.disabled_at is null and {_BUSY} < %s
 """  # noqa: S608
 
 
@@ -102,9 +105,12 @@ def claim_due(holder: Holder, limit: int) -> list[Task]:
 
 
 def seconds_until_due() -> float | None:
-    """Until the next delivery that nobody holds is due; None without one."""
+    """Until the next delivery that could be claimed is due; None without one.
+
+    What waits for others of its webhook to come back is not due: whoever brings one back asks again.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_NEXT_DUE)
+        cursor.execute(_NEXT_DUE, [PER_WEBHOOK])
         row = cursor.fetchone()
     return max(0.0, float(row[0])) if row and row[0] is not None else None
 

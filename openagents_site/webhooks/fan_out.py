@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,8 @@ from openagents_site.webhooks.subscriptions import DELIVERIES_DRIVER
 
 log = structlog.get_logger(__name__)
 BATCH = 100
+REST_SECONDS = 5.0
+"""After a batch that failed: whatever broke it is likely to be there still."""
 
 
 def fan_out(limit: int = BATCH) -> int:
@@ -114,9 +117,12 @@ class EventDriver:
     name = EVENTS_DRIVER
     slots = 1
 
+    def __init__(self) -> None:
+        self._rests_until = 0.0  # on the monotonic clock
+
     def claim(self, holder: Holder, limit: int) -> Sequence[str]:
         """One batch, if any event waits; the rows themselves are locked by who works on them."""
-        return [EVENTS_DRIVER] if limit > 0 and self._any_waits() else []
+        return [EVENTS_DRIVER] if limit > 0 and not self._rest() and self._any_waits() else []
 
     def perform(self, task: str) -> int:
         try:
@@ -125,12 +131,17 @@ class EventDriver:
             connection.close()
 
     def settle(self, holder: Holder, outcomes: Sequence[Outcome]) -> None:
+        """A batch that failed waits as it was, and is not tried again at once."""
         for outcome in outcomes:
             if outcome.error is not None:
+                self._rests_until = time.monotonic() + REST_SECONDS
                 log.error("webhook_events_not_fanned_out", exc_info=outcome.error)
 
     def seconds_until_due(self) -> float | None:
-        return 0.0 if self._any_waits() else None
+        return self._rest() if self._any_waits() else None
+
+    def _rest(self) -> float:
+        return max(0.0, self._rests_until - time.monotonic())
 
     def _any_waits(self) -> bool:
         return Event.objects.filter(fanned_out_at=None).exists()

@@ -405,6 +405,20 @@ def test_a_slow_receiver_has_a_few_deliveries_under_way_and_others_are_not_held_
     assert 1 <= len(claim_due(Holder(), 100)) <= 2
 
 
+def test_nobody_asks_on_and_on_for_what_a_slow_receiver_holds_up(
+    hook: Subscription, owner: User, box_of: BoxOf
+) -> None:
+    for _ in range(PER_WEBHOOK + 1):
+        box_of(owner)
+    fan_out()
+    (first, *_) = claim_due(Holder(), 100)
+
+    assert claim_due(Holder(), 100) == []
+    assert seconds_until_due() is None
+    assert settle(first, Answer(200), chance=0)
+    assert seconds_until_due() == 0
+
+
 def test_a_driver_that_breaks_costs_a_try_and_not_the_delivery(
     hook: Subscription, event: Any, receiver: Receiver
 ) -> None:

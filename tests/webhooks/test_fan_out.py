@@ -169,6 +169,17 @@ def test_a_deleted_owners_webhooks_are_gone(hook: Subscription, owner: User) -> 
     assert not Subscription.objects.exists()
 
 
+def test_after_a_batch_that_failed_there_is_a_rest(hook: Subscription, owner: User, box_of: BoxOf) -> None:
+    box_of(owner)
+    driver = EventDriver()
+    (task,) = driver.claim(pump.Holder(), 1)
+
+    driver.settle(pump.Holder(), [pump.Outcome(task, error=RuntimeError("broken"))])
+
+    assert driver.claim(pump.Holder(), 1) == []
+    assert driver.seconds_until_due()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_several_workers_make_each_delivery_once(owner: User, receiver: Receiver, box_of: BoxOf) -> None:
     subscriptions.create(owner, url=receiver.url)

@@ -11,6 +11,7 @@ class SiteConfig(AppConfig):
     verbose_name = "OpenAgents Boxes"
 
     def ready(self) -> None:
+        from openagents_site import history_contexts
         from openagents_site.metrics.counters import register_listeners
         from openagents_site.sign_in import checks, listeners  # noqa: F401 - they register themselves
         from openagents_site.sign_in.staff import hide_unused_tables
@@ -22,3 +23,4 @@ class SiteConfig(AppConfig):
         self.new_permissions = NewPermissions()
         pre_migrate.connect(self.new_permissions.before, sender=self)
         post_migrate.connect(self.new_permissions.after, sender=self)
+        post_migrate.connect(history_contexts.write_none, sender=self)

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pghistory.models import Context
 from rest_framework.test import APIClient
 
 from accounts.models import User
@@ -93,6 +94,14 @@ def test_a_part_of_the_system_is_named(api_of: Callable[..., APIClient], owner: 
 
     assert change["actor"] == {"type": "system", "id": None, "name": "reconciler"}
     assert change["reason"] == "ttl_expired"
+
+
+def test_a_change_leaves_no_row_beside_that_of_the_history(box: Box):
+    with pghistory.context(actor="reconciler", why="ttl_expired"):
+        Box.objects.update(state="archiving")
+
+    assert box.history.latest("pgh_id").pgh_context == {"actor": "reconciler", "why": "ttl_expired"}
+    assert not Context.objects.exists()
 
 
 def test_owners_are_not_told_who_of_staff_acted(

@@ -9,6 +9,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
@@ -212,6 +213,15 @@ def test_a_permission_that_comes_later_is_given_once(roles_made: None) -> None:
     migration.before()
     Permission.objects.create(name="Can stop box", **kept)
     migration.after()
+
+    holders = Group.objects.filter(permissions__codename="stop_box").values_list("name", flat=True)
+    assert set(holders) == {"operator", "admin"}
+
+
+def test_a_run_of_migrate_gives_the_roles_what_it_brought(roles_made: None) -> None:
+    Permission.objects.filter(codename="stop_box").delete()
+
+    call_command("migrate", verbosity=0)
 
     holders = Group.objects.filter(permissions__codename="stop_box").values_list("name", flat=True)
     assert set(holders) == {"operator", "admin"}

@@ -1,9 +1,10 @@
-"""`bin/bench NAME [--json]`: runs `main(json=...)` of `benchmarks/NAME.py`."""
+"""`bin/bench NAME [--json]`: runs `main(json=...)` of `benchmarks/NAME.py`; `--minutes` is for those that take as long as they are told."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -24,9 +25,22 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("name", choices=names(), metavar="NAME", help=", ".join(names()))
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--minutes", type=minutes, help="how long, for one that goes on until then (longrun)")
     given = parser.parse_args(arguments)
-    importlib.import_module(f"benchmarks.{given.name}").main(json=given.json)
-    return 0
+    measure = importlib.import_module(f"benchmarks.{given.name}").main
+    if given.minutes is None:
+        return measure(json=given.json) or 0
+    if "minutes" not in inspect.signature(measure).parameters:
+        parser.error(f"{given.name} takes the time it needs, and no --minutes")
+    return measure(json=given.json, minutes=given.minutes) or 0
+
+
+def minutes(text: str) -> float:
+    """A time above none and below a week."""
+    value = float(text)
+    if not 0 < value < 7 * 24 * 60:
+        raise argparse.ArgumentTypeError(f"{text} is no number of minutes")
+    return value
 
 
 if __name__ == "__main__":

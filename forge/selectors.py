@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from forge.errors import RepositoryNotFound
-from forge.models import Membership, Repository
+from forge.models import Assignment, Membership, Repository
 from forge.states import KEEPERS, WRITERS, Role, Visibility
+from runs.models import Run
 
 
 def visible_repositories(user: User) -> QuerySet[Repository]:
@@ -30,15 +32,34 @@ def find_repository(owner: str, name: str) -> Repository | None:
 
 def ready_repository(repository_id: UUID | str) -> Repository:
     """Raises RepositoryNotFound for one that is not there or not ready. One query."""
-    try:
-        wanted = UUID(str(repository_id))
-    except ValueError:
-        raise RepositoryNotFound from None
     rows = Repository.objects.select_related("owner")
-    found = rows.filter(pk=wanted, lifecycle_state="ready").first()
+    found = rows.filter(pk=as_id(repository_id), lifecycle_state="ready").first()
     if found is None:
         raise RepositoryNotFound
     return found
+
+
+def attempts_of(runs: Iterable[Run]) -> dict[UUID, Assignment]:
+    """Of these runs, those that were started for an attempt, with it and its issue. One query, none where none was."""
+    wanted = {run.pk: pk for run in runs if (pk := attempt_named(run.requesting_principal))}
+    rows = Assignment.objects.filter(pk__in=wanted.values()) if wanted else Assignment.objects.none()
+    found = {attempt.pk: attempt for attempt in rows.select_related("repository", "issue")}
+    return {run: found[pk] for run, pk in wanted.items() if pk in found}
+
+
+def attempt_named(principal: object) -> UUID | None:
+    """The id of the attempt that started what this principal asked for; None for every other principal."""
+    if not isinstance(principal, dict) or principal.get("type") != "assignment":
+        return None
+    return as_id(principal.get("id"))
+
+
+def as_id(named: object) -> UUID | None:
+    """The id that this text is; None for any other."""
+    try:
+        return UUID(str(named))
+    except ValueError:
+        return None
 
 
 def role_of(user: User, repository: Repository) -> Role | None:
@@ -50,11 +71,7 @@ def role_of(user: User, repository: Repository) -> Role | None:
 
 def may_still_write(user_id: object, repository_id: UUID) -> bool:
     """Whether the active user with this id, as a principal names it, may write to the repository. One query."""
-    try:
-        wanted = UUID(str(user_id))
-    except ValueError:
-        return False
-    rows = Membership.objects.filter(repository=repository_id, user=wanted, user__is_active=True)
+    rows = Membership.objects.filter(repository=repository_id, user=as_id(user_id), user__is_active=True)
     return rows.filter(role__in=WRITERS).exists()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from forge.assignments.finishing import finish
 from forge.models import Assignment
+from forge.selectors import as_id, attempt_named
 from forge.states import AssignmentState
 from runs.models import Run
 from runs.states import RunState
@@ -20,10 +20,7 @@ MACHINE_REVOKED = "machine_revoked"
 
 def assignment_of_run(run: Run) -> Assignment | None:
     """The attempt that a run was started for, by what the run says, since the attempt may not say so yet."""
-    principal = run.requesting_principal
-    if not isinstance(principal, dict) or principal.get("type") != "assignment":
-        return None
-    return _find(principal.get("id"))
+    return _attempt(attempt_named(run.requesting_principal))
 
 
 def assignment_of_job(job: Job) -> Assignment | None:
@@ -31,7 +28,7 @@ def assignment_of_job(job: Job) -> Assignment | None:
     reference = job.requesting_tool_step_ref or ""
     if job.kind != JobKind.DELEGATION or not reference.startswith(STEP_REF):
         return None
-    return _find(reference.removeprefix(STEP_REF))
+    return _attempt(as_id(reference.removeprefix(STEP_REF)))
 
 
 def run_finished(run: Run) -> None:
@@ -62,8 +59,5 @@ def job_finished(job: Job) -> None:
             finish(assignment, AssignmentState.FAILED, reason=job.error_code or f"job_{job.status}")
 
 
-def _find(text: Any) -> Assignment | None:
-    try:
-        return Assignment.objects.filter(pk=UUID(str(text))).first()
-    except ValueError:
-        return None
+def _attempt(pk: UUID | None) -> Assignment | None:
+    return None if pk is None else Assignment.objects.filter(pk=pk).first()

@@ -10,6 +10,8 @@ from uuid import UUID
 from base.amounts import duration
 from base.clock import database_now
 from base.text import keep_last_bytes
+from forge.models import Assignment
+from forge.selectors import attempts_of
 from openagents_site.fleet_page.text import printed, shown
 from runs.models import Run
 from runs.services import read_output
@@ -17,17 +19,22 @@ from runs.states import RunState
 
 SHOWN_BYTES = 16 * 1024
 """Of the end of a run's output: what a page is sent at once. Whoever follows the run gets what comes after."""
-_FIELDS = ("id", "conversation_box_id", "command", "state", "exit_status", "exit_signal", "failure_reason", "timed_out",
+_FIELDS = ("id", "conversation_box_id", "requesting_principal", "command", "state", "exit_status", "exit_signal", "failure_reason", "timed_out",
            "kill_confirmed", "admitted_at", "started_at", "finished_at", "cancellation_requested_at",
            "output_base_offset", "last_output_offset")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class PageRun:
-    """A run in words. Following from the raw offset `follow_from` gives about what `output` shows, and what comes after."""
+    """A run in words. Following from the raw offset `follow_from` gives about what `output` shows, and what comes after.
+
+    A run for an `issue` shows what was wanted there as its command, and as `script` all that it runs, clone and all.
+    """
 
     id: UUID
     command: str
+    issue: str
+    script: str
     tone: str
     state: str
     is_terminal: bool
@@ -40,25 +47,37 @@ class PageRun:
 
 
 def newest_runs(box_ids: Sequence[UUID], *, with_output: bool) -> dict[UUID, PageRun]:
-    """The newest run of each of these boxes. Two queries, none without boxes."""
+    """The newest run of each of these boxes. Two queries, one more where attempts run, none without boxes."""
     if not box_ids:
         return {}
     fields = (*_FIELDS, "output", "output_state") if with_output else _FIELDS
-    newest = (
+    newest = list(
         Run.objects.filter(conversation_box__in=box_ids)
         .order_by("conversation_box_id", "-admitted_at", "-id")
         .distinct("conversation_box_id")
         .only(*fields)
     )
-    now = database_now()
-    return {run.conversation_box_id: _run(run, now, with_output) for run in newest}
+    now, attempts = database_now(), attempts_of(newest)
+    return {run.conversation_box_id: _run(run, attempts.get(run.pk), now, with_output) for run in newest}
 
 
-def _run(run: Run, now: datetime, with_output: bool) -> PageRun:
+def command_of(run: Run, attempt: Assignment | None) -> str:
+    """What somebody wanted to be run: for an attempt, what it is to run in the clone."""
+    return shown(run.command if attempt is None or attempt.command is None else attempt.command)
+
+
+def _issue(attempt: Assignment | None) -> str:
+    """`shop #3 Mend the till`"""
+    return "" if attempt is None else shown(f"{attempt.repository.name} {attempt.issue}")
+
+
+def _run(run: Run, attempt: Assignment | None, now: datetime, with_output: bool) -> PageRun:
     ended = run.finished_at or now
     return PageRun(
         id=run.pk,
-        command=shown(run.command),
+        command=command_of(run, attempt),
+        issue=_issue(attempt),
+        script="" if attempt is None else shown(run.command),
         tone=_tone(run),
         state=_state(run),
         is_terminal=run.is_terminal,

@@ -17,7 +17,9 @@ from accounts.models import User
 from base.api.errors import status_of
 from base.errors import CodedError
 from base.pages import page
+from forge.selectors import attempts_of
 from openagents_site.fleet_page import actions, selection
+from openagents_site.fleet_page.runs import command_of
 from openagents_site.fleet_page.text import shown
 
 View = Callable[..., HttpResponse]
@@ -104,7 +106,11 @@ def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
             request, "The run had ended already." if run.is_terminal else "The run is being cancelled."
         )
     run = actions.run_of(_owner(request), run_id)
-    values = {"run": run, "label": shown(run.conversation_box.label), "command": shown(run.command)}
+    values = {
+        "run": run,
+        "label": shown(run.conversation_box.label),
+        "command": command_of(run, attempts_of([run]).get(run.pk)),
+    }
     return page(request, "fleet/ask_cancel.html", values)
 
 

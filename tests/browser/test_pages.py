@@ -84,7 +84,8 @@ def test_what_changes_elsewhere_appears_and_what_is_typed_stays(open_page: Open,
 
 
 LINES = """async () => {
-  const { Lines, Screen } = await import("/static/site/fleet.js");
+  const { Lines } = await import("/static/site/fleet/lines.js");
+  const { Screen } = await import("/static/site/fleet/screen.js");
   const said = (...pieces) => {
     const lines = new Lines(), whole = pieces.flatMap((piece) => lines.take(piece));
     return [...whole, lines.current].join("|");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -17,10 +18,29 @@ from base.clock import database_now
 from boxes.models import Box
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
+from forge import assignments
+from forge.models import Assignment
+from forge.services import create_issue, create_repository
+from runs.models import Run
 from tests.fleet_page.conftest import make_box, make_run, signed_in
 
 pytestmark = pytest.mark.django_db
 PAGE = "/fleet/"
+
+
+@pytest.fixture
+def attempt(owner: User, conversation: Conversation, settings: Any, tmp_path: Any) -> Assignment:
+    settings.FORGE = settings.FORGE | {"storage_root": str(tmp_path)}
+    repository = create_repository(owner, "shop")
+    issue = create_issue(repository, title="Mend the <till>", body="")
+    made, _ = assignments.create(
+        requesting_user=owner,
+        repository_id=repository.pk,
+        issue_number=issue.number,
+        box_id=make_box(conversation, "one").box_id,
+        command="make test",
+    )
+    return made
 
 
 def text_of(client: Client, address: str = PAGE) -> str:
@@ -194,6 +214,20 @@ def test_the_part_that_is_asked_for_again_comes_without_output_and_stays_the_sam
     assert "hello" not in first.content.decode()
     assert "make test" in first.content.decode()
     assert re.sub(r"\d+ s<", "<", first.content.decode()) == re.sub(r"\d+ s<", "<", second.content.decode())
+
+
+def test_a_run_of_an_attempt_shows_its_issue_and_what_is_wanted_there(
+    browser: Client, attempt: Assignment
+) -> None:
+    run = Run.objects.get(requesting_principal__id=str(attempt.pk))
+
+    markup = browser.get(PAGE).content.decode()
+
+    assert re.findall(r"<code>(.*?)</code>", markup, re.S) == ["make test"]
+    assert "For issue shop #1 Mend the &lt;till&gt;" in markup
+    [script] = re.findall(r'<details class="script"[^>]*>.*?<pre[^>]*>(.*?)</pre>', markup, re.S)
+    assert unescape(script) == run.command
+    assert "<code>make test</code>" in browser.get(f"/fleet/runs/{run.pk}/cancel/").content.decode()
 
 
 def test_it_asks_the_database_as_often_for_many_boxes_as_for_one(

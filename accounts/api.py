@@ -9,7 +9,6 @@ from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import token_of, user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
@@ -20,7 +19,7 @@ from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, 
 from accounts.services import create_token, revoke_token, scopes_of
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from base.sealing import SealBroken, seal, unseal
 
 PURPOSE = "the answer that shows a token once"
@@ -33,6 +32,7 @@ class TokenPagination(NewestFirstPagination):
 class Tokens(OwnedList):
     """The caller's own tokens."""
 
+    takes_all = False
     queryset = ApiToken.objects.none()
     serializer_class = TokenSerializer
     pagination_class = TokenPagination
@@ -78,7 +78,8 @@ def _shown(answer: Response) -> Response:
     return answer
 
 
-class TokenDetail(APIView):
+class TokenDetail(ApiView):
+    takes_all = False
     write_scope = "read"  # a token may end what it could have handed out: checked below
 
     @extend_schema(

@@ -6,16 +6,21 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.permissions import SAFE_METHODS, AllowAny
 
 from accounts.permissions import scope_needed
+from base.api.parameters import ALL
 from base.api.schema import CODES, ErrorAnswer, described_errors, shown_codes
 from base.api.serializers import StrictSerializer
 
-EVERY_CALL = ("not_acceptable", "internal_error", "temporarily_unavailable")
+EVERY_CALL = ("invalid_request", "not_acceptable", "internal_error", "temporarily_unavailable")
 CALLS_BY_TOKEN = ("invalid_api_token", "insufficient_scope")
-CALLS_WITH_A_BODY = ("invalid_json", "unsupported_media_type", "body_too_large", "invalid_request")
+CALLS_WITH_A_BODY = ("invalid_json", "unsupported_media_type", "body_too_large")
 LISTS = ("invalid_cursor",)
+EVERYBODYS = OpenApiParameter(
+    ALL, bool, description="Staff: whoever it belongs to. Others have what is theirs, whatever they ask for."
+)
 
 
 class ScopedAutoSchema(AutoSchema):
@@ -35,6 +40,11 @@ class ScopedAutoSchema(AutoSchema):
         operation[CODES] = codes
         operation["responses"] |= described_errors(codes, answer)
         return operation
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        """Those of the view, and `all` where staff may ask for what belongs to others."""
+        found: list[OpenApiParameter] = super().get_override_parameters()  # type: ignore[no-untyped-call]
+        return [*found, EVERYBODYS] if self._takes_all() else found
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """Which ways of signing in there are; a token needs the scope that is named with it."""
@@ -59,6 +69,10 @@ class ScopedAutoSchema(AutoSchema):
     def _scope(self) -> str:
         return str(scope_needed(self.view, self.method))
 
+    def _takes_all(self) -> bool:
+        own = self._is_for_everybody() or getattr(self.view, "staff_only", False)
+        return not own and getattr(self.view, "takes_all", True)
+
     def _is_for_everybody(self) -> bool:
         return AllowAny in self.view.permission_classes
 
@@ -70,7 +84,6 @@ class ScopedAutoSchema(AutoSchema):
         codes += CALLS_WITH_A_BODY if "requestBody" in operation else ()
         places = [(each["in"], each["name"]) for each in operation.get("parameters", ())]
         codes += LISTS if ("query", "cursor") in places else ()
-        codes += ("invalid_request",) if {where for where, _ in places} & {"query"} else ()
         codes += ("not_found",) if {where for where, _ in places} & {"path"} else ()
         return codes
 

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from base.api.serializers import StrictSerializer
+from boxes.lifetime import EndRule
 from boxes.models import Box
 from boxes.states import BoxState, SetupStatus
 
@@ -21,8 +22,11 @@ class BoxSerializer(serializers.ModelSerializer[Box]):
     expires_at = serializers.DateTimeField(
         read_only=True, allow_null=True, help_text="When it will be stopped at the latest; null once it was."
     )
-    expires_because = serializers.CharField(
-        read_only=True, allow_null=True, help_text="The rule that set `expires_at`."
+    expires_because = serializers.ChoiceField(
+        choices=[rule.value for rule in EndRule],
+        read_only=True,
+        allow_null=True,
+        help_text="The rule that set `expires_at`.",
     )
     idle_since = serializers.DateTimeField(
         read_only=True,

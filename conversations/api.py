@@ -8,14 +8,13 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from conversations.models import Conversation, Message
 from conversations.serializers import ConversationSerializer, CreateMessageSerializer, MessageSerializer
 from conversations.services import add_user_message, conversation_of, delete_conversation, ensure_conversation
@@ -26,6 +25,7 @@ MESSAGES_PER_MINUTE = 50
 class Conversations(OwnedList):
     """The caller's conversations; there is one that is not deleted."""
 
+    takes_all = False
     queryset = Conversation.objects.none()
     serializer_class = ConversationSerializer
     write_scope = "read"
@@ -43,7 +43,8 @@ class Conversations(OwnedList):
         return Response(ConversationSerializer(ensure_conversation(user_of(request))).data, status=201)
 
 
-class ConversationDetail(APIView):
+class ConversationDetail(ApiView):
+    takes_all = False
     lookup_errors = ("conversation_not_found",)
 
     @extend_schema(summary="One conversation", responses={200: ConversationSerializer})
@@ -63,6 +64,7 @@ class ConversationDetail(APIView):
 class Messages(OwnedList):
     """The transcript, newest first."""
 
+    takes_all = False
     lookup_errors = ("conversation_not_found",)
     queryset = Message.objects.none()
     serializer_class = MessageSerializer

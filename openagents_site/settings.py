@@ -209,7 +209,7 @@ _STATIC_FROM_PACKAGES = EMBEDDED or DEBUG
 STATIC_ROOT = None if _STATIC_FROM_PACKAGES else STATE_ROOT / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "openagents_site.static_files.StaticFiles"},
 }
 WHITENOISE_USE_FINDERS = _STATIC_FROM_PACKAGES
 if _STATIC_FROM_PACKAGES:
@@ -253,11 +253,16 @@ SPECTACULAR_SETTINGS = {
         "RunState": "runs.states.RunState",
         "MachineStatus": "work.states.MachineStatus",
         "MachineTier": "work.states.MachineTier",
+        "PairingStatus": "work.states.PairingStatus",
+        "StopReason": "boxes.states.StopReason",
+        "ObjectKind": "openagents_site.api.history.NAMES",
+        "JobKind": "work.states.JobKind",
         "JobStatus": "work.states.JobStatus",
         "StepStatus": "work.states.StepStatus",
         "IncidentStatus": "work.states.IncidentStatus",
         "Surface": "work.states.Surface",
         "IncidentSurface": "work.states.IncidentSurface",
+        "MemberRole": "forge.states.Role",
         "IssueState": "forge.states.IssueState",
         "AssignmentState": "forge.states.AssignmentState",
     },

@@ -13,7 +13,6 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from base import wakeups
@@ -21,7 +20,7 @@ from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
 from boxes.api.boxes import find_box
 from runs import services, streaming
@@ -109,7 +108,7 @@ class Runs(OwnedList):
         return Response(RunSerializer(run).data, status=202)
 
 
-class RunDetail(APIView):
+class RunDetail(ApiView):
     lookup_errors = ("box_run_not_found",)
 
     @extend_schema(
@@ -123,7 +122,7 @@ class RunDetail(APIView):
         return Response(RunSerializer(run).data)
 
 
-class RunOutput(APIView):
+class RunOutput(ApiView):
     lookup_errors = ("box_run_not_found",)
 
     @extend_schema(
@@ -148,7 +147,7 @@ def _has_news(run_id: UUID, offset: int) -> bool:
     return run.is_terminal or run.last_output_offset > offset
 
 
-class RunLog(APIView):
+class RunLog(ApiView):
     lookup_errors = ("box_run_not_found",)
 
     @extend_schema(
@@ -165,7 +164,7 @@ class RunLog(APIView):
         return Response(LogSerializer(services.read_log(find_run(request, run_id), offset, limit)).data)
 
 
-class RunLogDownload(APIView):
+class RunLogDownload(ApiView):
     lookup_errors = ("box_run_not_found",)
 
     @extend_schema(
@@ -186,7 +185,7 @@ class AnyContent(BaseContentNegotiation):
         return JSONRenderer(), "application/json"
 
 
-class RunStream(APIView):
+class RunStream(ApiView):
     lookup_errors = ("box_run_not_found",)
     content_negotiation_class = AnyContent
 
@@ -215,7 +214,7 @@ def _resume_offset(request: Request) -> int:
     return whole_number(request, "offset", default=0, maximum=LARGEST_OFFSET, code="invalid_output_offset")
 
 
-class CancelRun(APIView):
+class CancelRun(ApiView):
     lookup_errors = ("box_run_not_found",)
 
     @extend_schema(

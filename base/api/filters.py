@@ -14,6 +14,8 @@ from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
+from base.api.parameters import truth
+
 
 class FilterBackend(DjangoFilterBackend):
     """Filters by the fields of a view's `filterset_class`; refuses an empty value, which would else filter nothing."""
@@ -38,7 +40,7 @@ class TruthField(forms.Field):
     def clean(self, value: Any) -> bool | None:
         if value in self.empty_values:
             return None
-        known = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower())
+        known = truth(str(value))
         if known is None:
             raise forms.ValidationError("must be true or false", code="invalid")
         return known

@@ -8,6 +8,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 LONGEST_WAIT_SECONDS = 25
+ALL = "all"
 
 
 def wait_seconds(request: Request) -> int:
@@ -38,4 +39,9 @@ def id_named(request: Request, name: str) -> UUID | None:
 
 def all_owners(request: Request) -> bool:
     """Whether staff asked for everybody's objects; others see their own whatever they ask."""
-    return bool(request.user.is_staff) and request.query_params.get("all", "").lower() in {"1", "true"}
+    return bool(request.user.is_staff) and truth(request.query_params.get(ALL, "")) is True
+
+
+def truth(text: str) -> bool | None:
+    """What a query parameter says; None for what says neither yes nor no."""
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.lower())

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import user_of
@@ -18,7 +17,7 @@ from accounts.idempotency import Answer
 from base import wakeups
 from base.api.parameters import all_owners
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from boxes import activity, selectors, services
 from boxes.errors import ADMISSION_ERRORS, PROVIDER_ERRORS, BoxNotFound
 from boxes.filters import BoxFilter
@@ -112,7 +111,7 @@ def _settled_in(box: Box) -> bool:
     return is_settled_in(box)
 
 
-class BoxDetail(APIView):
+class BoxDetail(ApiView):
     lookup_errors = ("box_not_found",)
 
     @extend_schema(summary="One box", responses={200: BoxSerializer})
@@ -120,7 +119,7 @@ class BoxDetail(APIView):
         return Response(show(find_box(request, ref)))
 
 
-class StopBox(APIView):
+class StopBox(ApiView):
     lookup_errors = ("box_not_found",)
 
     @extend_schema(
@@ -135,7 +134,7 @@ class StopBox(APIView):
         return Response(show(services.stop_box(box.conversation_id, str(box.pk))))
 
 
-class ExtendBox(APIView):
+class ExtendBox(ApiView):
     lookup_errors = ("box_not_found",)
 
     @extend_schema(
@@ -152,7 +151,7 @@ class ExtendBox(APIView):
         return Response(show(services.extend_box(box, wanted.validated_data["seconds"])))
 
 
-class BoxCommands(APIView):
+class BoxCommands(ApiView):
     lookup_errors = ("box_not_found",)
 
     @extend_schema(
@@ -180,7 +179,7 @@ class BoxCommands(APIView):
         return Response(CommandResultSerializer(result).data)
 
 
-class ForgetBox(APIView):
+class ForgetBox(ApiView):
     lookup_errors = ("box_not_found",)
     staff_only = True
     staff_permission = "boxes.forget_box"

@@ -10,7 +10,6 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import user_of
@@ -19,7 +18,7 @@ from accounts.idempotency import Answer
 from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from boxes import fanout
 from boxes.api.boxes import CREATES_PER_MINUTE
 from boxes.errors import BoxNotFound
@@ -147,7 +146,7 @@ def _plan(request: Request, wanted: dict[str, Any]) -> Answer:
     return Answer(202, dict(FanoutSerializer(find_plan(request, plan.pk)).data))
 
 
-class FanoutDetail(APIView):
+class FanoutDetail(ApiView):
     lookup_errors = ("fanout_not_found",)
 
     @extend_schema(summary="One plan", responses={200: FanoutSerializer})
@@ -155,7 +154,7 @@ class FanoutDetail(APIView):
         return Response(FanoutSerializer(find_plan(request, plan_id)).data)
 
 
-class CancelFanout(APIView):
+class CancelFanout(ApiView):
     lookup_errors = ("fanout_not_found",)
 
     @extend_schema(

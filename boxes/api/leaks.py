@@ -10,14 +10,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.filters import MomentFilter, TruthFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from boxes import leaks
 from boxes.errors import PROVIDER_ERRORS
 from boxes.models import ReconciliationEvent
@@ -79,7 +78,7 @@ class Leaks(OwnedList):
         return ReconciliationEvent.objects.filter(event_type=EventType.LEAK)
 
 
-class StopLeak(APIView):
+class StopLeak(ApiView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
     staff_permission = "boxes.handle_reconciliationevent"
@@ -94,7 +93,7 @@ class StopLeak(APIView):
         return Response(LeakSerializer(leaks.stop_leak(leaks.find_leak(leak_id), by=user_of(request))).data)
 
 
-class AdoptLeak(APIView):
+class AdoptLeak(ApiView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
     staff_permission = "boxes.handle_reconciliationevent"
@@ -124,7 +123,7 @@ class AdoptLeak(APIView):
         return Response(LeakSerializer(adopted).data)
 
 
-class DismissLeak(APIView):
+class DismissLeak(ApiView):
     lookup_errors = ("leak_not_found",)
     staff_only = True
     staff_permission = "boxes.handle_reconciliationevent"

@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from base.api.schema import refusals
+from base.api.views import ApiView
 from boxes.errors import PROVIDER_ERRORS
 from boxes.reconciler.requested import reconcile_within
 
@@ -24,7 +24,7 @@ class PassSerializer(serializers.Serializer[Any]):
     summary = serializers.DictField(help_text="Counts, and whether all was attended to; empty while it runs.")
 
 
-class Reconcile(APIView):
+class Reconcile(ApiView):
     staff_only = True
     staff_permission = "boxes.run_scheduleslot"
 

@@ -13,11 +13,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.filters import MomentFilter, refuse_empty
 from base.api.parameters import all_owners, id_named
+from base.api.views import ApiView
 from boxes import usage
 from boxes.models import Box
 from boxes.usage import Group, Grouping
@@ -51,7 +51,7 @@ class UsageSerializer(TotalsSerializer):
     groups_truncated = serializers.BooleanField(help_text=f"There are more than {MOST_GROUPS} groups.")
 
 
-class Usage(APIView):
+class Usage(ApiView):
     lookup_errors = ("conversation_not_found",)
 
     @extend_schema(

@@ -11,7 +11,6 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import token_of, user_of
@@ -20,12 +19,13 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from base.api.fields import MomentTextField, OneOfField
 from base.api.filters import MomentFilter, WholeNumberFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
 from forge import assignments
 from forge.assignments.watching import key_of
@@ -95,7 +95,7 @@ class NumberField(serializers.Field[Any, Any, Any, Any]):
 class CreateAssignmentSerializer(StrictSerializer):
     repository = serializers.CharField(help_text="The repository's id.")
     issue_number = NumberField(help_text="The issue's number, also as text.")
-    target_kind = serializers.CharField(required=False, help_text="box or computer; by default what is named")
+    target_kind = OneOfField(TargetKind, required=False, help_text="By default that of what is named.")
     conversation = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
     box = serializers.CharField(required=False, help_text="Our id, the provider's id, or the label of a box.")
     machine = serializers.CharField(required=False, help_text="The id of a paired computer.")
@@ -111,7 +111,7 @@ class CreateAssignmentSerializer(StrictSerializer):
     )
     agent_id = serializers.CharField(required=False, help_text="The agent on the computer.")
     cwd = serializers.CharField(required=False, help_text="Where it works.")
-    deadline_at = serializers.CharField(required=False, help_text="ISO 8601 with a time zone; only narrows.")
+    deadline_at = MomentTextField(required=False, help_text="With a time zone; only narrows.")
 
 
 class AssignmentFilter(django_filters.FilterSet):
@@ -205,7 +205,7 @@ def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
     return Answer(202, dict(AssignmentSerializer(find_assignment(request, made.pk)).data))
 
 
-class AssignmentDetail(APIView):
+class AssignmentDetail(ApiView):
     lookup_errors = ("assignment_not_found",)
 
     @extend_schema(
@@ -219,7 +219,7 @@ class AssignmentDetail(APIView):
         return Response(AssignmentSerializer(found).data)
 
 
-class CancelAssignment(APIView):
+class CancelAssignment(ApiView):
     lookup_errors = ("assignment_not_found",)
     write_scope = Scope.FORGE_WRITE
 

@@ -11,17 +11,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
+from base.api.fields import OneOfField
 from base.api.filters import MomentFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from forge import services
 from forge.api.finding import find_issue, find_repository, writable_repository
 from forge.assignments import attempts_for_issues, cancel_by_viewer
@@ -76,7 +76,7 @@ class ChangeIssueSerializer(StrictSerializer):
     title = serializers.CharField(required=False)
     body = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
     labels = serializers.ListField(child=serializers.CharField(), required=False)
-    state = serializers.CharField(required=False, help_text="open or closed")
+    state = OneOfField(IssueState, required=False)
     state_reason = serializers.CharField(required=False, allow_null=True)
 
 
@@ -168,7 +168,7 @@ class Issues(OwnedList):
         return made_once(request, route, make)
 
 
-class IssueDetail(APIView):
+class IssueDetail(ApiView):
     lookup_errors = (
         "repository_not_found",
         "issue_not_found",
@@ -232,7 +232,7 @@ class Comments(OwnedList):
         return made_once(request, route, make)
 
 
-class CancelAttempt(APIView):
+class CancelAttempt(ApiView):
     lookup_errors = (
         "repository_not_found",
         "issue_not_found",

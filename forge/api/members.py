@@ -9,15 +9,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
+from base.api.fields import OneOfField
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from forge import services
 from forge.api.finding import find_repository, find_user, own_repository
 from forge.models import MachineGrant, Membership
@@ -38,7 +38,7 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
 
 class SetMemberSerializer(StrictSerializer):
     user = serializers.CharField(help_text="The user's slug.")
-    role = serializers.CharField(help_text="owner, maintainer, contributor or viewer")
+    role = OneOfField(Role)
 
 
 class Members(OwnedList):
@@ -78,7 +78,7 @@ class Members(OwnedList):
         return made_once(request, f"POST /repositories/{repository_id}/members", make)
 
 
-class MemberDetail(APIView):
+class MemberDetail(ApiView):
     lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 
@@ -148,7 +148,7 @@ class MachineGrants(OwnedList):
         return made_once(request, f"POST /repositories/{repository_id}/machines", make)
 
 
-class MachineGrantDetail(APIView):
+class MachineGrantDetail(ApiView):
     lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 

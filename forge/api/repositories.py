@@ -10,17 +10,17 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from accounts.creating import KEY, KEY_ERRORS, made_once
 from accounts.idempotency import Answer
 from accounts.scopes import Scope
+from base.api.fields import OneOfField
 from base.api.filters import MomentFilter
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from forge import services
 from forge.api.finding import find_repository, own_repository, repositories_of
 from forge.assignments.objective import clone_url
@@ -59,7 +59,7 @@ class RepositorySerializer(serializers.ModelSerializer[Repository]):
 
 class ChangeRepositorySerializer(StrictSerializer):
     description = serializers.CharField(required=False, allow_blank=True)
-    visibility = serializers.CharField(required=False, help_text="public or private")
+    visibility = OneOfField(Visibility, required=False)
     default_branch = serializers.CharField(required=False)
     protected_branches = serializers.ListField(child=serializers.CharField(), required=False)
 
@@ -112,7 +112,7 @@ class Repositories(OwnedList):
         return made_once(request, "POST /repositories", make)
 
 
-class RepositoryDetail(APIView):
+class RepositoryDetail(ApiView):
     lookup_errors = ("repository_not_found",)
     write_scope = Scope.FORGE_WRITE
 

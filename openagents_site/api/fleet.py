@@ -10,11 +10,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from base.api.parameters import all_owners, id_named
-from boxes.states import BoxState, SetupStatus
+from base.api.views import ApiView
+from boxes.states import BoxState, SetupStatus, StopReason
 from conversations.models import Conversation
 from conversations.services import ConversationNotFound, conversation_of
 from openagents_site.fleet import fleet_of
@@ -38,7 +38,7 @@ class FleetBoxSerializer(serializers.Serializer[Any]):
     setup_status = serializers.ChoiceField(choices=SetupStatus.choices)
     age_seconds = serializers.IntegerField(help_text="From its creation until it was stopped, or until now.")
     stopped_at = serializers.DateTimeField(allow_null=True)
-    stop_reason = serializers.CharField(allow_null=True)
+    stop_reason = serializers.ChoiceField(choices=StopReason.choices, allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     idle_since = serializers.DateTimeField(allow_null=True)
     run = FleetRunSerializer(allow_null=True, help_text="The newest one.")
@@ -63,7 +63,7 @@ class FleetSerializer(serializers.Serializer[Any]):
     queued_truncated = serializers.BooleanField()
 
 
-class FleetView(APIView):
+class FleetView(ApiView):
     lookup_errors = ("conversation_not_found",)
 
     @extend_schema(

@@ -69,7 +69,7 @@ class ActorSerializer(serializers.Serializer[Any]):
 
 
 class ObjectSerializer(serializers.Serializer[Any]):
-    kind = serializers.CharField(help_text=f"One of {', '.join(NAMES)}.")
+    kind = serializers.ChoiceField(choices=NAMES)
     id = serializers.UUIDField()
 
 

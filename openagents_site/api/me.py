@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import token_of, user_of
 from accounts.scopes import Scope
 from accounts.serializers import UserSerializer
 from accounts.services import scopes_of
+from base.api.views import ApiView
 from boxes.conf import box_api
 from conversations.services import ensure_conversation
 
@@ -38,7 +38,9 @@ class MeSerializer(serializers.Serializer[Any]):
     )
 
 
-class Me(APIView):
+class Me(ApiView):
+    takes_all = False
+
     @extend_schema(summary="Who calls, with what, under which limits", responses={200: MeSerializer})
     def get(self, request: Request) -> Response:
         limits = box_api()

@@ -10,7 +10,11 @@ from drf_spectacular.generators import SchemaGenerator
 
 from accounts.scopes import Scope
 from base.api.errors import status_of
+from boxes.lifetime import EndRule
+from boxes.states import StopReason
+from forge.states import IssueState, Role, TargetKind, Visibility
 from tests.contract import guide
+from work.states import PairingStatus
 
 FOR_EVERYBODY = {"POST /api/v1/pairings", "GET /api/v1/pairings/{pairing_id}"}
 WITHOUT_EXAMPLE_OF_A_BODY: set[str] = set()
@@ -105,3 +109,29 @@ def test_the_guide_shows_the_recorded_answers() -> None:
 
     assert guide.rendered(text) == text, "run python -m tests.contract.guide"
     assert len(guide.MARKED.findall(text)) >= 20
+
+
+@pytest.mark.parametrize(
+    ("component", "field", "values"),
+    [
+        ("CreateAssignmentRequest", "target_kind", TargetKind.values),
+        ("CreateRepositoryRequest", "visibility", Visibility.values),
+        ("SetMemberRequest", "role", Role.values),
+        ("PatchedChangeIssueRequest", "state", IssueState.values),
+        ("Pairing", "status", PairingStatus.values),
+        ("Box", "expires_because", [rule.value for rule in EndRule]),
+        ("FleetBox", "stop_reason", StopReason.values),
+    ],
+)
+def test_a_field_of_few_values_names_them(
+    description: dict[str, Any], component: str, field: str, values: list[str]
+) -> None:
+    told = description["components"]["schemas"][component]["properties"][field]
+
+    names = [
+        each["$ref"].rpartition("/")[2]
+        for each in [told, *told.get("oneOf", []), *told.get("allOf", [])]
+        if "$ref" in each
+    ]
+    named = {value for name in names for value in description["components"]["schemas"][name].get("enum", ())}
+    assert named - {None} == set(values)

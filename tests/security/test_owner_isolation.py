@@ -56,7 +56,8 @@ def theirs(owner: User) -> dict[str, Any]:
 def answer(client: Any, method: str, address: str, ids: dict[str, Any]) -> tuple[int, str]:
     """What the address says of these things; bytes of ids struck out, for they differ."""
     asked = API + PART.sub(lambda part: str(ids[part[1]]), address)
-    given = getattr(client, method)(asked, BODIES.get(address, {}), format="json")
+    body = {} if method == "get" else BODIES.get(address, {})  # a GET's would be parameters
+    given = getattr(client, method)(asked, body, format="json")
     told = b"".join(given.streaming_content) if given.streaming else given.content
     text = told.decode()
     for value in ids.values():

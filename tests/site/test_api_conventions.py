@@ -194,6 +194,43 @@ def test_an_empty_filter_is_refused_and_does_not_list_everything(owner, api_of, 
     assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
 
 
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("/boxes?labels=web", "labels"),
+        ("/runs?box_id=box_1&state=failed", "box_id"),
+        ("/webhooks?state=on", "state"),
+        ("/tokens?all=true", "all"),
+        ("/usage?groups=day", "groups"),
+        ("/history?object=run:1&state=x", "state"),
+        ("/runs?state=failed&state=lost", "state"),
+        ("/boxes?all=yes", "all"),
+        ("/boxes/mine?wiat=5", "wiat"),
+    ],
+)
+def test_a_parameter_that_a_call_does_not_take_is_refused_by_name(owner, api_of, address, named):
+    answer = api_of(owner).get(f"{API}{address}")
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
+    assert list(answer.json()["error"]["fields"]) == [named]
+
+
+def test_no_address_takes_a_parameter_that_it_does_not_know(staff, api_of):
+    client = api_of(staff)
+
+    for address in addresses():
+        answers = [ask(f"{address}?odd=1") for ask in (client.get, client.post, client.patch, client.delete)]
+        assert {answer.status_code for answer in answers} <= {405, 422}, address
+
+
+def test_a_parameter_that_a_change_does_not_take_is_refused_and_nothing_is_made(owner, api_of):
+    answer = api_of(owner).post(f"{API}/tokens?name=x", {"name": "y", "scopes": ["read"]})
+
+    assert (answer.status_code, error_of(answer)) == (422, "invalid_request")
+    names = {token["name"] for token in api_of(owner).get(f"{API}/tokens").json()["results"]}
+    assert "y" not in names
+
+
 def test_a_time_of_a_far_zone_is_taken(owner, api_of):
     answer = api_of(owner).get(f"{API}/boxes", {"created_after": "0110-11-11T09:19:55+21:18"})
 

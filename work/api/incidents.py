@@ -8,11 +8,10 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.scopes import Scope
 from base.api.parameters import all_owners
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from work import incidents
 from work.api.filters import IncidentFilter
 from work.api.serializers import ChangeIncidentSerializer, IncidentDetailSerializer, IncidentSerializer
@@ -47,7 +46,7 @@ class Incidents(OwnedList):
         return incidents_of(self.request)
 
 
-class IncidentDetail(APIView):
+class IncidentDetail(ApiView):
     lookup_errors = ("incident_not_found",)
     write_scope = Scope.WORK_CONTROL
 

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import token_of, user_of
@@ -22,7 +21,7 @@ from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
 from conversations.services import conversation_of
 from work import services
@@ -150,7 +149,7 @@ def _delegation(request: Request, conversation: Any, wanted: dict[str, Any], ref
     )
 
 
-class JobDetail(APIView):
+class JobDetail(ApiView):
     lookup_errors = ("work_job_not_found",)
     write_scope = Scope.WORK_CONTROL
 
@@ -190,7 +189,7 @@ class JobSteps(OwnedList):
         return super().get(request)
 
 
-class CancelJob(APIView):
+class CancelJob(ApiView):
     lookup_errors = ("work_job_not_found",)
     write_scope = Scope.WORK_CONTROL
 

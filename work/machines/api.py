@@ -11,14 +11,13 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.caller import user_of
 from accounts.scopes import Scope
 from base.api.errors import register_statuses
 from base.api.parameters import all_owners
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from work.channel.asking import probe_machine
 from work.errors import STATUS_BY_CODE as WORK_STATUSES
 from work.errors import PairingInvalid, PairingPending
@@ -46,7 +45,7 @@ SECRET = OpenApiParameter(
 )
 
 
-class Pairings(APIView):
+class Pairings(ApiView):
     """Where a computer that nobody knows asks to be paired."""
 
     authentication_classes = ()
@@ -75,7 +74,7 @@ class Pairings(APIView):
         return _not_stored(StartedPairingSerializer(answer).data)
 
 
-class PairingDetail(APIView):
+class PairingDetail(ApiView):
     """Where the computer asks whether it was approved, and gets its token."""
 
     lookup_errors = ("pairing_not_found",)
@@ -102,7 +101,8 @@ class PairingDetail(APIView):
         )
 
 
-class ApprovePairing(APIView):
+class ApprovePairing(ApiView):
+    takes_all = False
     write_scope = Scope.COMPUTER_CONTROL
 
     @extend_schema(
@@ -150,7 +150,7 @@ class Machines(OwnedList):
         return machines_for(self.request)
 
 
-class MachineDetail(APIView):
+class MachineDetail(ApiView):
     lookup_errors = ("machine_not_found",)
     write_scope = Scope.COMPUTER_CONTROL
 
@@ -180,7 +180,7 @@ class MachineDetail(APIView):
         return Response(status=204)
 
 
-class ProbeMachine(APIView):
+class ProbeMachine(ApiView):
     lookup_errors = ("machine_not_found",)
     write_scope = Scope.COMPUTER_CONTROL
 

@@ -13,7 +13,7 @@ from base.api.serializers import StrictSerializer
 from base.clock import database_now
 from work.machines.presence import agents_of, is_online
 from work.models import Machine
-from work.states import MachineStatus, MachineTier
+from work.states import MachineStatus, MachineTier, PairingStatus
 
 
 class AgentSerializer(serializers.Serializer[Any]):
@@ -92,13 +92,15 @@ class StartedPairingSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     code = serializers.CharField(help_text="For its owner to type in.")
     poll_secret = serializers.CharField(help_text="For the header X-Pairing-Secret.")
-    status = serializers.CharField()
+    status = serializers.ChoiceField(choices=PairingStatus.choices)
     expires_at = serializers.DateTimeField()
     approve_url = serializers.CharField(help_text="Where its owner types the code in.")
 
 
 class PairingSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
-    status = serializers.CharField(help_text="pending, or approved: then the token is in this answer, once.")
+    status = serializers.ChoiceField(
+        choices=PairingStatus.choices, help_text="Once it is approved, the token is in one answer."
+    )
     token = serializers.CharField(required=False)
     machine = MachineSerializer(required=False)

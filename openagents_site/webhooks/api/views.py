@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts import rates
 from accounts.caller import user_of
@@ -20,7 +19,7 @@ from accounts.scopes import Scope
 from base.api.filters import MomentFilter
 from base.api.parameters import all_owners
 from base.api.schema import refusals
-from base.api.views import OwnedList
+from base.api.views import ApiView, OwnedList
 from base.sealing import SealBroken, seal, unseal
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.api.serializers import (
@@ -92,7 +91,7 @@ class Webhooks(OwnedList):
         return _shown(made_once(request, "POST /webhooks", make))
 
 
-class WebhookDetail(APIView):
+class WebhookDetail(ApiView):
     lookup_errors = ("webhook_not_found",)
     write_scope = Scope.BOX_CONTROL
 
@@ -121,7 +120,7 @@ class WebhookDetail(APIView):
         return Response(status=204)
 
 
-class RotateSecret(APIView):
+class RotateSecret(ApiView):
     lookup_errors = ("webhook_not_found",)
     write_scope = Scope.BOX_CONTROL
 
@@ -145,7 +144,7 @@ class RotateSecret(APIView):
         return _shown(made_once(request, f"POST /webhooks/{found.pk}/rotate", rotate))
 
 
-class TestWebhook(APIView):
+class TestWebhook(ApiView):
     lookup_errors = ("webhook_not_found",)
     write_scope = Scope.BOX_CONTROL
 
@@ -189,7 +188,7 @@ class Deliveries(OwnedList):
         return found.deliveries.select_related("event").prefetch_related("attempt_log")
 
 
-class ReplayDelivery(APIView):
+class ReplayDelivery(ApiView):
     lookup_errors = ("webhook_not_found", "webhook_delivery_not_found")
     write_scope = Scope.BOX_CONTROL
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from connector import VERSION, agents, logs
-from connector.channel import Channel
-from connector.delegating import Delegations
 from connector.errors import ConnectorError, NotLetIn, Refused, Unreachable
-from connector.journal import ENDED, Journal, opened
+from connector.journal import ENDED, Journal
 from connector.pairing import pair
 from connector.places import Pairing, Places, default_folder
 from connector.policy import TIERS
@@ -58,30 +55,9 @@ def _run(places: Places, options: argparse.Namespace) -> None:
     pairing = places.load()
     pairing.agents |= agents.parse_named(options.agent)
     places.lock()  # held until the process ends
+    from connector.service import run  # only it speaks the agents' protocol, which takes a second to load
+
     asyncio.run(run(places, pairing))
-
-
-async def run(places: Places, pairing: Pairing) -> None:
-    """Keep the channel and run what comes, until SIGTERM or SIGINT. Raises NotLetIn and Superseded."""
-    journal = opened(places.journal_file)
-    server = Server(pairing.server, pairing.token)
-    delegations = Delegations(pairing, places, journal)
-    channel = Channel(server, journal, delegations)
-    keeping = asyncio.create_task(channel.keep())
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, keeping.cancel)
-    logs.event("started", version=VERSION, machine=pairing.machine_id, tier=pairing.tier)
-    delegations.resume()
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeping
-    finally:
-        await delegations.stop()
-        if keeping.cancelled():
-            await channel.say_goodbye()
-        await server.close()
-        journal.close()
-        logs.event("stopped")
 
 
 def _status(places: Places, options: argparse.Namespace) -> None:

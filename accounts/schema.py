@@ -41,9 +41,9 @@ class ScopedAutoSchema(AutoSchema):
         operation["responses"] |= described_errors(codes, answer)
         return operation
 
-    def get_override_parameters(self) -> list[OpenApiParameter]:
+    def get_override_parameters(self) -> list[Any]:
         """Those of the view, and `all` where staff may ask for what belongs to others."""
-        found: list[OpenApiParameter] = super().get_override_parameters()  # type: ignore[no-untyped-call]
+        found = super().get_override_parameters()
         return [*found, EVERYBODYS] if self._takes_all() else found
 
     def get_auth(self) -> list[dict[str, list[str]]]:

@@ -1,5 +1,5 @@
-"""The staff pages beside a million boxes, runs and sightings: each list, filter, search and page, and the same of tables that
-are nearly empty. The pages are made in this process, by the product's own code; PostgreSQL runs on the same machine."""
+"""The staff pages beside a million boxes, runs and sightings: the dashboard, each list, filter, search and page, and
+the same of tables that are nearly empty. The pages are made in this process, by the product's own code; PostgreSQL runs on the same machine."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ FEW = 60
 CONVERSATIONS = 2_000
 REPEATS = 7
 TARGET = "at most 3 times"
+DASHBOARD = "/admin/"
 BOXES, RUNS, SIGHTINGS = "/admin/boxes/box/", "/admin/runs/run/", "/admin/boxes/reconciliationevent/"
 
 
@@ -50,6 +51,8 @@ def _cases() -> dict[str, str]:
     assert sighting is not None
     day = f"{box.created_at:created_at__year=%Y&created_at__month=%-m&created_at__day=%-d}"
     return {
+        "the dashboard, 7 days": DASHBOARD,
+        "the dashboard, 30 days": f"{DASHBOARD}?days=30",
         "boxes": BOXES,
         "boxes, active ones": f"{BOXES}?life=active",
         "boxes, failed ones": f"{BOXES}?state__exact=error",

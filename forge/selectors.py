@@ -32,8 +32,9 @@ def find_repository(owner: str, name: str) -> Repository | None:
 
 def ready_repository(repository_id: UUID | str) -> Repository:
     """Raises RepositoryNotFound for one that is not there or not ready. One query."""
-    rows = Repository.objects.select_related("owner")
-    found = rows.filter(pk=as_id(repository_id), lifecycle_state="ready").first()
+    wanted = as_id(repository_id)
+    rows = Repository.objects.select_related("owner").filter(lifecycle_state="ready")
+    found = None if wanted is None else rows.filter(pk=wanted).first()
     if found is None:
         raise RepositoryNotFound
     return found

@@ -7,7 +7,7 @@ from whitenoise.storage import (  # type: ignore[import-untyped]
 )
 
 
-class StaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
+class StaticFiles(CompressedManifestStaticFilesStorage):
     """Names what a script imports as well: a page never gets modules of two releases."""
 
     support_js_module_import_aggregation = True

@@ -52,7 +52,7 @@ def _declared(view: Any, method: str) -> set[str]:
     schema.view, schema.method = view, method
     return {
         each.name
-        for each in schema.get_override_parameters()  # type: ignore[no-untyped-call]
+        for each in schema.get_override_parameters()
         if isinstance(each, OpenApiParameter) and each.location == OpenApiParameter.QUERY
     }
 

@@ -17,7 +17,7 @@ import environ
 import pghistory
 from django.core.exceptions import ImproperlyConfigured
 
-from base import embedded_postgres, state_root
+from base import dead_peers, embedded_postgres, state_root
 from base.conf import from_environment
 from base.retention import RetentionSettings
 from boxes.conf import BoxApi
@@ -155,6 +155,8 @@ if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
 # A socket's folder comes percent-encoded.
 DATABASES["default"]["HOST"] = unquote(DATABASES["default"].get("HOST", ""))
+if not EMBEDDED:
+    DATABASES["default"]["OPTIONS"] = dead_peers.noticed(DATABASES["default"].get("OPTIONS", {}))
 if PROCESS_ROLE == "web":
     # A waiting or streaming view gives its connection back before it waits, so a few serve hundreds of viewers.
     # Each is checked when it is taken from the pool: after a restart of the database no request meets a dead one.

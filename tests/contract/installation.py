@@ -24,8 +24,17 @@ SETTINGS = {
     "BOX_MAXIMUM_ACTIVE_BOXES": "4",
     "BOX_DEFAULT_MAXIMUM_ACTIVE_BOXES": "4",
     "BOX_MAXIMUM_ACTIVE_BOXES_PER_OWNER": "4",
-    "LOG_LEVEL": "WARNING",
+    "LOG_LEVEL": "DEBUG",  # so that everything that could be told is
 }
+# One of each kind that an installation may be given; others are its own, or are handed out by the API.
+SECRETS = {
+    "WORK_MODEL_API_KEY": f"model-{secrets.token_urlsafe(24)}",
+    "BOX_WEBHOOK_SECRET": f"webhook-{secrets.token_urlsafe(24)}",
+    "GITHUB_CLIENT_SECRET": f"github-{secrets.token_urlsafe(24)}",
+    "SECRET_KEY_FALLBACKS": f"former-{secrets.token_urlsafe(40)}",
+    "SECRET_VALUES": f"registered-{secrets.token_urlsafe(24)}",
+}
+PASSWORD = secrets.token_urlsafe(24)  # the database asks for none; it is carried wherever one would be
 
 
 @dataclass
@@ -91,7 +100,9 @@ def database_of_this_process() -> Connection:
 @contextmanager
 def running(template: Connection) -> Iterator[Running]:
     """The provider, web and a worker, on a copy of `template`, to which nothing may be connected meanwhile."""
-    database = replace(template, dbname=f"{template.dbname}_contract_{os.getpid()}")
+    database = replace(
+        template, dbname=f"{template.dbname}_contract_{os.getpid()}", password=template.password or PASSWORD
+    )
     with psycopg.connect(**replace(template, dbname="postgres").parameters(), autocommit=True) as admin:
         drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database.dbname))
         admin.execute(drop)
@@ -103,7 +114,7 @@ def running(template: Connection) -> Iterator[Running]:
         try:
             with (
                 LocalboxServer(settings={"max_active_boxes": "40", "log_level": "warning"}) as provider,
-                Installation(database, provider, SETTINGS) as made,
+                Installation(database, provider, SETTINGS | SECRETS | {"GITHUB_CLIENT_ID": "tests"}) as made,
             ):
                 tokens = json.loads(made.run("-m", "tests.contract.prepare"))
                 made.add_web()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from openagents_site.api.examples import recorded
-from tests.contract import fuzzing, recording, tour
+from tests.contract import fuzzing, recording, secrets_in_a_box, secrets_kept, tour
 from tests.contract.client_at_work import SCRIPT
 from tests.contract.exchange import Exchange
 from tests.contract.installation import Running
@@ -21,9 +21,15 @@ SEED = 20261130
 
 
 @pytest.fixture(scope="module")
-def exchanges(server: Running) -> dict[str, Exchange]:
+def process_list() -> secrets_kept.ProcessList:
+    return secrets_kept.ProcessList()
+
+
+@pytest.fixture(scope="module")
+def exchanges(server: Running, process_list: secrets_kept.ProcessList) -> dict[str, Exchange]:
     """A tour; with RECORD_EXAMPLES=1 it becomes what the description shows from now on."""
-    found = tour.take(server)
+    with process_list:
+        found = tour.take(server)
     if os.environ.get("RECORD_EXAMPLES"):
         recording.write(recording.examples(found, server.url))
     return found
@@ -66,6 +72,21 @@ def test_a_generated_client_compiles_and_does_a_run(
     said = done([sys.executable, "-c", SCRIPT, server.url, server.tokens["owner"]], cwd=client)
 
     assert said.splitlines()[-1] == "owner completed hello from a client"
+
+
+def test_no_secret_is_in_plain_text_where_others_look_or_in_the_database(
+    server: Running, exchanges: dict[str, Exchange], process_list: secrets_kept.ProcessList
+) -> None:
+    with secrets_kept.ProcessList() as later:
+        used = secrets_in_a_box.use(server)
+    secrets = secrets_kept.known(server, exchanges) | used
+    found = secrets_kept.places(secrets, {"a process list": "\n".join(process_list.seen | later.seen)})
+    found += secrets_kept.places(secrets, secrets_kept.logs(server))
+    found += secrets_kept.places(secrets, secrets_kept.open_files(server))
+    found += secrets_kept.places(secrets, {"the database": secrets_kept.dump(server.installation.database)})
+
+    assert len(secrets) >= 16, secrets.keys()
+    assert found == []
 
 
 def done(command: list[Any], cwd: Path | None = None) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from openagents_site.launcher import program
 from tests.contract.exchange import Caller, Exchange
 from tests.contract.installation import Running
 from tests.contract.machine import Machine
@@ -103,23 +102,11 @@ def _forge(ask: Caller, server: Running, box: str) -> None:
     ask("GET", "/repositories", query="?name=shop")
     ask("GET", "/repositories/{repository_id}", **here)
     ask("PATCH", "/repositories/{repository_id}", {"protected_branches": ["release"]}, **here)
-    _push_something(repository["clone_url"], server.tokens["owner"])
+    program.push(repository["clone_url"], server.tokens["owner"])
     _members(ask, here)
     _issue(ask, here)
     _attempts(ask, here, box)
     ask("GET", "/repositories/{repository_id}/pushes", **here)
-
-
-def _push_something(clone_url: str, token: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        url = clone_url.replace("://", f"://x:{token}@")
-        name = ["-c", "user.name=owner", "-c", "user.email=owner@example.org"]
-        for arguments in (
-            ["init", "--quiet", "--initial-branch=main"],
-            [*name, "commit", "--quiet", "--allow-empty", "-m", "A beginning"],
-            ["push", "--quiet", url, "main"],
-        ):
-            subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=60)
 
 
 def _members(ask: Caller, here: Mapping[str, str]) -> None:

@@ -1,9 +1,9 @@
+import base.migrations
 import boxes.models.labels
 import django.db.models.deletion
 import django.utils.timezone
 import pghistory.utils
 import pgtrigger.compiler
-import pgtrigger.migrations
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -224,43 +224,43 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(('interval_ms__gt', 0), ('initial_delay_ms__gte', 0)), name='schedule_slots_times_check')],
             },
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."conversation_id" is distinct from old."conversation_id" then raise exception \'box identity is immutable\'; end if; return new;', hash='8313143883e3884f7d0d4a738ce9667518379b1d', operation='UPDATE', pgid='pgtrigger_box_1_identity_b92ba', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_1_once', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."box_id" is not null and new."box_id" is distinct from old."box_id") or (old."create_key" is not null and new."create_key" is distinct from old."create_key") then raise exception \'box identity is immutable\'; end if; return new;', hash='07c9a5437f9517895c4103355bcffa3fb6a09482', operation='UPDATE', pgid='pgtrigger_box_1_once_e0931', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_2_stopped', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."stopped_at" is not null and new."stopped_at" is distinct from old."stopped_at") or (old."stop_reason" is not null and new."stop_reason" is distinct from old."stop_reason") or (old."lifetime_seconds" is not null and new."lifetime_seconds" is distinct from old."lifetime_seconds") then raise exception \'stopped box is immutable\'; end if; return new;', hash='7776025fd0902dad22cd8e4a6d93f1cbee19687d', operation='UPDATE', pgid='pgtrigger_box_2_stopped_d31c6', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_3_settled', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."settled_cost_microusd" is not null and new."settled_cost_microusd" is distinct from old."settled_cost_microusd") or (old."usage_settled_at" is not null and new."usage_settled_at" is distinct from old."usage_settled_at") then raise exception \'settled usage is immutable\'; end if; return new;', hash='10c20e912d8fd807cdc18f697a22e5e262dd5d3a', operation='UPDATE', pgid='pgtrigger_box_3_settled_73bea', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_4_stays_down', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."state" IS DISTINCT FROM (NEW."state") AND OLD."stopped_at" IS NOT NULL)', func="if new.state not in ('archiving', 'archived', 'error') then raise exception 'stopped box is immutable'; end if; return new;", hash='8bc0ce2208398d34dc54b8e0e9daa64f39c49471', operation='UPDATE', pgid='pgtrigger_box_4_stays_down_3b1da', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_5_kept', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."box_id" IS NOT NULL OR OLD."stopped_at" IS NOT NULL)', func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='7485acd4f141ad79e58b807688053c6c3383bbe0', operation='DELETE', pgid='pgtrigger_box_5_kept_3cedd', table='conversation_boxes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='box_6_frees_label', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."stopped_at" IS NOT NULL AND OLD."stopped_at" IS NULL)', func='update box_fanout_items set released_at = new.stopped_at where conversation_box_id = new.id and released_at is null; return null;', hash='2d72f793fb3a1469123a3cbaee42621a5c9fca2b', operation='UPDATE', pgid='pgtrigger_box_6_frees_label_e46ba', table='conversation_boxes', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='WITH _pgh_attached_context AS ( SELECT _pgh_attach_context() AS value ) INSERT INTO "conversation_boxes_history" ("box_id", "extended_until", "generation", "label", "lifetime_seconds", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "settled_cost_microusd", "setup_status", "state", "stop_reason", "stop_requested_at", "stopped_at", "usage_settled_at") SELECT new_values."box_id", new_values."extended_until", new_values."generation", new_values."label", new_values."lifetime_seconds", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', new_values."id", new_values."settled_cost_microusd", new_values."setup_status", new_values."state", new_values."stop_reason", new_values."stop_requested_at", new_values."stopped_at", new_values."usage_settled_at" FROM ( SELECT new_values.* FROM new_values  ) AS new_values, _pgh_attached_context; RETURN NULL;', hash='ebdb31c27f4be7fc53de533d3b2dc6a0f95338f0', level='STATEMENT', operation='INSERT', pgid='pgtrigger_insert_insert_5887b', referencing='REFERENCING NEW TABLE AS new_values ', table='conversation_boxes', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='box',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(func='WITH _pgh_attached_context AS ( SELECT _pgh_attach_context() AS value ) INSERT INTO "conversation_boxes_history" ("box_id", "extended_until", "generation", "label", "lifetime_seconds", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "settled_cost_microusd", "setup_status", "state", "stop_reason", "stop_requested_at", "stopped_at", "usage_settled_at") SELECT new_values."box_id", new_values."extended_until", new_values."generation", new_values."label", new_values."lifetime_seconds", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', new_values."id", new_values."settled_cost_microusd", new_values."setup_status", new_values."state", new_values."stop_reason", new_values."stop_requested_at", new_values."stopped_at", new_values."usage_settled_at" FROM ( SELECT new_values.* FROM old_values JOIN new_values ON (old_values."id") = (new_values."id") WHERE (old_values."box_id" IS DISTINCT FROM (new_values."box_id") OR old_values."extended_until" IS DISTINCT FROM (new_values."extended_until") OR old_values."label" IS DISTINCT FROM (new_values."label") OR old_values."lifetime_seconds" IS DISTINCT FROM (new_values."lifetime_seconds") OR old_values."settled_cost_microusd" IS DISTINCT FROM (new_values."settled_cost_microusd") OR old_values."setup_status" IS DISTINCT FROM (new_values."setup_status") OR old_values."state" IS DISTINCT FROM (new_values."state") OR old_values."stop_reason" IS DISTINCT FROM (new_values."stop_reason") OR old_values."stop_requested_at" IS DISTINCT FROM (new_values."stop_requested_at") OR old_values."stopped_at" IS DISTINCT FROM (new_values."stopped_at") OR old_values."usage_settled_at" IS DISTINCT FROM (new_values."usage_settled_at")) ) AS new_values, _pgh_attached_context; RETURN NULL;', hash='d25759c70ea1de2c6132ebb2da4e708128406bbe', level='STATEMENT', operation='UPDATE', pgid='pgtrigger_update_update_f81c8', referencing='REFERENCING OLD TABLE AS old_values  NEW TABLE AS new_values ', table='conversation_boxes', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='boxhistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='390512c5dc070a2f9fbbd5fde8bcbe529aaf5b33', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_d64c7', table='conversation_boxes_history', when='BEFORE')),
         ),

@@ -1,3 +1,4 @@
+import base.migrations
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
@@ -6,7 +7,6 @@ import django.db.models.functions.datetime
 import django.db.models.functions.text
 import pghistory.utils
 import pgtrigger.compiler
-import pgtrigger.migrations
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -297,99 +297,99 @@ class Migration(migrations.Migration):
                 'abstract': False,
             },
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmenthistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='6b465c847613627300ed517b5e788a67869febf6', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_46ea6', table='forge_assignments_history', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='issuehistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='b141eb24bf447c6770df91a626a60bc3fc9ab0f9', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_e6e36', table='forge_issues_history', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repository',
             trigger=pgtrigger.compiler.Trigger(name='repository_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."owner_id" is distinct from old."owner_id" or new."name" is distinct from old."name" or new."storage_key" is distinct from old."storage_key" or new."created_at" is distinct from old."created_at" then raise exception \'repository identity is immutable\'; end if; return new;', hash='0504e58b69d8715f0d6e35f33936c302d1f3cb04', operation='UPDATE', pgid='pgtrigger_repository_1_identity_298df', table='forge_repositories', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repository',
             trigger=pgtrigger.compiler.Trigger(name='repository_2_numbers', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."last_issue_number" < (OLD."last_issue_number"))', func="raise exception 'issue numbers are never reused';", hash='4726aaaf80c7f01ee639e3e2d8fd7f4e39d4a3ba', operation='UPDATE', pgid='pgtrigger_repository_2_numbers_f733d', table='forge_repositories', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repository',
             trigger=pgtrigger.compiler.Trigger(name='repository_3_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='06c7077d2b15ab0f8df59702897d2ada3460442c', operation='DELETE', pgid='pgtrigger_repository_3_kept_75829', table='forge_repositories', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repository',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "forge_repositories_history" ("default_branch", "lifecycle_state", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "protected_branches", "visibility") VALUES (NEW."default_branch", NEW."lifecycle_state", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', NEW."id", NEW."protected_branches", NEW."visibility"); RETURN NULL;', hash='6add83ba41246a6e484734f998726c8b6919157c', operation='INSERT', pgid='pgtrigger_insert_insert_a9dba', table='forge_repositories', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repository',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."default_branch" IS DISTINCT FROM (NEW."default_branch") OR OLD."lifecycle_state" IS DISTINCT FROM (NEW."lifecycle_state") OR OLD."protected_branches" IS DISTINCT FROM (NEW."protected_branches") OR OLD."visibility" IS DISTINCT FROM (NEW."visibility"))', func='INSERT INTO "forge_repositories_history" ("default_branch", "lifecycle_state", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "protected_branches", "visibility") VALUES (NEW."default_branch", NEW."lifecycle_state", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', NEW."id", NEW."protected_branches", NEW."visibility"); RETURN NULL;', hash='49c09f0b90a86ac9908dba8b9b32c8cc3d0e117a', operation='UPDATE', pgid='pgtrigger_update_update_dd1d4', table='forge_repositories', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='push',
             trigger=pgtrigger.compiler.Trigger(name='push_1_chain', sql=pgtrigger.compiler.UpsertTriggerSql(func="if not coalesce(case when new.sequence = 0 then new.previous_link = decode(repeat('00', 32), 'hex')\n            else new.previous_link = (select link from forge_pushes\n                where repository_id = new.repository_id and sequence = new.sequence - 1) end, false)\n            then raise exception 'push receipt does not follow the one before it'; end if; return new;", hash='b044244b2b8a2ab29996adcaa3b67eb1362454e3', operation='INSERT', pgid='pgtrigger_push_1_chain_0fa17', table='forge_pushes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='push',
             trigger=pgtrigger.compiler.Trigger(name='push_2_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='aea75e242c8a60d254a814932e159641b8d7186f', operation='UPDATE OR DELETE', pgid='pgtrigger_push_2_kept_a08c7', table='forge_pushes', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='membershiphistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='3e6218f41cb685ea45fee0205d09c549cbe1c57a', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_c0d89', table='forge_memberships_history', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='membership',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "forge_memberships_history" ("pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "repository_id", "role", "user_id") VALUES (COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', NEW."repository_id", NEW."role", NEW."user_id"); RETURN NULL;', hash='dc72bd49c6b52064fd1d5afb30ae0b3a8fab0bc5', operation='INSERT', pgid='pgtrigger_insert_insert_17a87', table='forge_memberships', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='membership',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."role" IS DISTINCT FROM (NEW."role"))', func='INSERT INTO "forge_memberships_history" ("pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "repository_id", "role", "user_id") VALUES (COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', NEW."repository_id", NEW."role", NEW."user_id"); RETURN NULL;', hash='741b95eb3f2e306204770433dbb3e5a939c81c21', operation='UPDATE', pgid='pgtrigger_update_update_a6bc4', table='forge_memberships', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='membership',
             trigger=pgtrigger.compiler.Trigger(name='delete_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "forge_memberships_history" ("pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "repository_id", "role", "user_id") VALUES (COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'delete\', OLD."repository_id", OLD."role", OLD."user_id"); RETURN NULL;', hash='6af44ea0300326d83f9f08f1b558028289e1259b', operation='DELETE', pgid='pgtrigger_delete_delete_ce6f3', table='forge_memberships', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='issue',
             trigger=pgtrigger.compiler.Trigger(name='issue_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."repository_id" is distinct from old."repository_id" or new."number" is distinct from old."number" or new."author_id" is distinct from old."author_id" or new."created_at" is distinct from old."created_at" then raise exception \'issue identity is immutable\'; end if; return new;', hash='cbd4a370429214df0df90f14bfb88491f6f7868f', operation='UPDATE', pgid='pgtrigger_issue_1_identity_6a80f', table='forge_issues', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='issue',
             trigger=pgtrigger.compiler.Trigger(name='issue_2_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='0db199fcee054bd954c3084dc8e055bccbbd7675', operation='DELETE', pgid='pgtrigger_issue_2_kept_9962d', table='forge_issues', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='issue',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "forge_issues_history" ("closed_at", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "state", "state_reason") VALUES (NEW."closed_at", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', NEW."id", NEW."state", NEW."state_reason"); RETURN NULL;', hash='943d224a66262e2d265aac7aa3fd7d7c549f5cd7', operation='INSERT', pgid='pgtrigger_insert_insert_18a4c', table='forge_issues', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='issue',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."state" IS DISTINCT FROM (NEW."state") OR OLD."state_reason" IS DISTINCT FROM (NEW."state_reason"))', func='INSERT INTO "forge_issues_history" ("closed_at", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "state", "state_reason") VALUES (NEW."closed_at", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', NEW."id", NEW."state", NEW."state_reason"); RETURN NULL;', hash='f3643268e9b526288d5aa6037126386e9f1e84d4', operation='UPDATE', pgid='pgtrigger_update_update_8db18', table='forge_issues', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='comment',
             trigger=pgtrigger.compiler.Trigger(name='comment_1_repository', sql=pgtrigger.compiler.UpsertTriggerSql(func="if new.repository_id is distinct from (select repository_id from forge_issues where id = new.issue_id)\n                    then raise exception 'comment belongs to another repository'; end if; return new;", hash='3be83e0d960db7913a6d253fefef29d8f422be08', operation='INSERT OR UPDATE', pgid='pgtrigger_comment_1_repository_b22bc', table='forge_comments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='comment',
             trigger=pgtrigger.compiler.Trigger(name='comment_2_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='7a7c62dc098dfc2af86d3ac9f233a13fcf0ab421', operation='DELETE', pgid='pgtrigger_comment_2_kept_5d101', table='forge_comments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmentcredential',
             trigger=pgtrigger.compiler.Trigger(name='credential_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."assignment_id" is distinct from old."assignment_id" or new."repository_id" is distinct from old."repository_id" or new."branch" is distinct from old."branch" or new."expires_at" is distinct from old."expires_at" or new."created_at" is distinct from old."created_at" then raise exception \'credential identity is immutable\'; end if; return new;', hash='ff31944278a99bc440a4676b53bb2bb4a14f9b28', operation='UPDATE', pgid='pgtrigger_credential_1_identity_31fa2', table='forge_assignment_credentials', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmentcredential',
             trigger=pgtrigger.compiler.Trigger(name='credential_2_revoked', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."revoked_at" is not null and new."revoked_at" is distinct from old."revoked_at") then raise exception \'a revoked credential stays revoked\'; end if; return new;', hash='e41e50d404eaa50fd1ce3fc1634e10dd6f6efa79', operation='UPDATE', pgid='pgtrigger_credential_2_revoked_c34ed', table='forge_assignment_credentials', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmentcredential',
             trigger=pgtrigger.compiler.Trigger(name='credential_3_dead', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."revoked_at" IS NOT NULL AND NEW."token_digest" IS DISTINCT FROM (OLD."token_digest"))', func="raise exception 'a revoked credential gets no new secret';", hash='d9fc8e788437062a98c798f5a2d18cf4251f3f7e', operation='UPDATE', pgid='pgtrigger_credential_3_dead_cbf84', table='forge_assignment_credentials', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmentcredential',
             trigger=pgtrigger.compiler.Trigger(name='credential_4_attempt', sql=pgtrigger.compiler.UpsertTriggerSql(func="if new.revoked_at is not null and exists (select 1 from forge_assignments\n            where id = new.assignment_id and state in ('admitted', 'running'))\n            then raise exception 'live assignment with a revoked credential'; end if; return null;", hash='40dc226c720acf7645b78b09828b31a9b128ff26', operation='INSERT OR UPDATE', pgid='pgtrigger_credential_4_attempt_6a9c3', table='forge_assignment_credentials', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignmentcredential',
             trigger=pgtrigger.compiler.Trigger(name='credential_5_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='70dcaf799e9d24bcd733deefe6ddb475cfbe9280', operation='DELETE', pgid='pgtrigger_credential_5_kept_13846', table='forge_assignment_credentials', when='BEFORE')),
         ),
@@ -401,35 +401,35 @@ class Migration(migrations.Migration):
             model_name='assignment',
             constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['admitted', 'running'])), fields=('issue',), name='forge_assignments_one_active_issue_index'),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='assignment_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."target_kind" is distinct from old."target_kind" or new."conversation_id" is distinct from old."conversation_id" or new."conversation_box_id" is distinct from old."conversation_box_id" or new."machine_id" is distinct from old."machine_id" or new."repository_id" is distinct from old."repository_id" or new."issue_id" is distinct from old."issue_id" or new."requesting_principal" is distinct from old."requesting_principal" or new."creation_key" is distinct from old."creation_key" or new."branch" is distinct from old."branch" or new."command" is distinct from old."command" or new."prompt" is distinct from old."prompt" or new."agent_id" is distinct from old."agent_id" or new."cwd" is distinct from old."cwd" or new."admitted_at" is distinct from old."admitted_at" or new."deadline_at" is distinct from old."deadline_at" then raise exception \'assignment identity is immutable\'; end if; return new;', hash='eb4f5ef3b22bbae36198978658629b684dc43799', operation='UPDATE', pgid='pgtrigger_assignment_1_identity_21caa', table='forge_assignments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='assignment_2_terminal', sql=pgtrigger.compiler.UpsertTriggerSql(func='if old."state" in (\'cancelled\', \'completed\', \'failed\') and (new."state" is distinct from old."state" or new."run_id" is distinct from old."run_id" or new."work_job_id" is distinct from old."work_job_id" or new."terminal_branch" is distinct from old."terminal_branch" or new."terminal_commit" is distinct from old."terminal_commit" or new."failure_reason" is distinct from old."failure_reason" or new."started_at" is distinct from old."started_at" or new."finished_at" is distinct from old."finished_at" or new."credential_delivery_status" is distinct from old."credential_delivery_status" or new."credential_delivery_reason" is distinct from old."credential_delivery_reason") then raise exception \'terminal assignment is immutable\'; end if; return new;', hash='310f49690ca84458a7b91b049e5c9061db2113c4', operation='UPDATE', pgid='pgtrigger_assignment_2_terminal_383ba', table='forge_assignments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='assignment_3_credential', sql=pgtrigger.compiler.UpsertTriggerSql(func="if new.state in ('admitted', 'running') and exists (select 1 from forge_assignment_credentials\n            where assignment_id = new.id and revoked_at is not null)\n            then raise exception 'live assignment with a revoked credential'; end if; return null;", hash='d379cc3a4da5defb80da13387761b8fe9f9170b5', operation='INSERT OR UPDATE', pgid='pgtrigger_assignment_3_credential_31249', table='forge_assignments', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='assignment_4_once', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."finished_at" is not null and new."finished_at" is distinct from old."finished_at") then raise exception \'an assignment ends once\'; end if; return new;', hash='ce49a566dce8beef3216b4aee36f954fafb33869', operation='UPDATE', pgid='pgtrigger_assignment_4_once_18c12', table='forge_assignments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='assignment_5_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='f2f6e0ac5057487d91356ebc4db4fb25a82320ac', operation='DELETE', pgid='pgtrigger_assignment_5_kept_a7780', table='forge_assignments', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "forge_assignments_history" ("failure_reason", "finished_at", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "started_at", "state", "terminal_commit") VALUES (NEW."failure_reason", NEW."finished_at", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', NEW."id", NEW."started_at", NEW."state", NEW."terminal_commit"); RETURN NULL;', hash='026f972d691eabbb272ee9db5652a6405bdd2b0d', operation='INSERT', pgid='pgtrigger_insert_insert_6bd87', table='forge_assignments', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='assignment',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."failure_reason" IS DISTINCT FROM (NEW."failure_reason") OR OLD."state" IS DISTINCT FROM (NEW."state") OR OLD."terminal_commit" IS DISTINCT FROM (NEW."terminal_commit"))', func='INSERT INTO "forge_assignments_history" ("failure_reason", "finished_at", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "started_at", "state", "terminal_commit") VALUES (NEW."failure_reason", NEW."finished_at", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', NEW."id", NEW."started_at", NEW."state", NEW."terminal_commit"); RETURN NULL;', hash='a330b387466c3a24012b05e03e5c7beee9e0982c', operation='UPDATE', pgid='pgtrigger_update_update_8068b', table='forge_assignments', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='repositoryhistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='0d4d2c7cf918b74eee343dac32686e1a8cfa031a', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_656fd', table='forge_repositories_history', when='BEFORE')),
         ),

@@ -1,10 +1,10 @@
+import base.migrations
 import base.sql
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.lookups
 import pghistory.utils
 import pgtrigger.compiler
-import pgtrigger.migrations
 import uuid
 from django.db import migrations, models
 
@@ -111,39 +111,39 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('run', 'raw_start'), name='box_run_log_chunks_start_index'), models.CheckConstraint(condition=models.Q(django.db.models.lookups.GreaterThan(models.F('raw_end'), models.F('raw_start')), models.Q(('raw_start__gte', 0))), name='box_run_log_chunks_range_check')],
             },
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."conversation_id" is distinct from old."conversation_id" or new."conversation_box_id" is distinct from old."conversation_box_id" or new."requesting_principal" is distinct from old."requesting_principal" or new."command" is distinct from old."command" or new."idempotency_key" is distinct from old."idempotency_key" or new."run_directory" is distinct from old."run_directory" or new."admitted_at" is distinct from old."admitted_at" then raise exception \'run identity is immutable\'; end if; return new;', hash='ccbe2a48fca4c819763668952a6c6a44451cac95', operation='UPDATE', pgid='pgtrigger_run_1_identity_1eefd', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_2_terminal', sql=pgtrigger.compiler.UpsertTriggerSql(func='if old."state" in (\'cancelled\', \'completed\', \'failed\', \'lost\', \'timed_out\') and (new."state" is distinct from old."state" or new."exit_status" is distinct from old."exit_status" or new."exit_signal" is distinct from old."exit_signal" or new."timed_out" is distinct from old."timed_out" or new."failure_reason" is distinct from old."failure_reason" or new."output" is distinct from old."output" or new."output_base_offset" is distinct from old."output_base_offset" or new."last_output_offset" is distinct from old."last_output_offset" or new."received_offset" is distinct from old."received_offset" or new."dropped_bytes" is distinct from old."dropped_bytes" or new."pid" is distinct from old."pid" or new."dispatch_attempted_at" is distinct from old."dispatch_attempted_at" or new."probe_attempted_at" is distinct from old."probe_attempted_at" or new."dispatched_at" is distinct from old."dispatched_at" or new."started_at" is distinct from old."started_at" or new."finished_at" is distinct from old."finished_at" or new."cancellation_requested_at" is distinct from old."cancellation_requested_at" or new."cancellation_effective_at" is distinct from old."cancellation_effective_at") then raise exception \'terminal run is immutable\'; end if; return new;', hash='df6f9dfeb3c5610af3046b58e5884523f2d321a7', operation='UPDATE', pgid='pgtrigger_run_2_terminal_2a014', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_3_moves', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."state" is distinct from old."state" and (old."state", new."state") not in ((\'admitted\', \'cancelled\'), (\'admitted\', \'completed\'), (\'admitted\', \'dispatched\'), (\'admitted\', \'failed\'), (\'admitted\', \'lost\'), (\'admitted\', \'running\'), (\'admitted\', \'timed_out\'), (\'dispatched\', \'cancelled\'), (\'dispatched\', \'completed\'), (\'dispatched\', \'failed\'), (\'dispatched\', \'lost\'), (\'dispatched\', \'running\'), (\'dispatched\', \'timed_out\'), (\'running\', \'cancelled\'), (\'running\', \'completed\'), (\'running\', \'failed\'), (\'running\', \'lost\'), (\'running\', \'timed_out\')) then raise exception \'invalid % run transition\', old."state"; end if; return new;', hash='625c1e138f5702674f1557cc91346bdff4d52348', operation='UPDATE', pgid='pgtrigger_run_3_moves_fc430', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_4_once', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."cancellation_requested_at" is not null and new."cancellation_requested_at" is distinct from old."cancellation_requested_at") or (old."dispatched_at" is not null and new."dispatched_at" is distinct from old."dispatched_at") or (old."started_at" is not null and new."started_at" is distinct from old."started_at") then raise exception \'run identity is immutable\'; end if; return new;', hash='6fd73df51ca64e13d807cf7b7bddc063f4fa385d', operation='UPDATE', pgid='pgtrigger_run_4_once_9b56c', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_5_kill', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."kill_confirmed" IS DISTINCT FROM (OLD."kill_confirmed") AND OLD."kill_confirmed")', func="raise exception 'a confirmed kill stays confirmed';", hash='c47792a7f82b2924d9c2fe1f4fe2c3736efe8d68', operation='UPDATE', pgid='pgtrigger_run_5_kill_3e795', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='run_6_kept', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='59319965bb6ff6d026464e2f062cda0440c87c83', operation='DELETE', pgid='pgtrigger_run_6_kept_efc44', table='box_runs', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='insert_insert', sql=pgtrigger.compiler.UpsertTriggerSql(func='WITH _pgh_attached_context AS ( SELECT _pgh_attach_context() AS value ) INSERT INTO "box_runs_history" ("cancellation_requested_at", "exit_signal", "exit_status", "failure_reason", "finished_at", "generation", "kill_confirmed", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "state") SELECT new_values."cancellation_requested_at", new_values."exit_signal", new_values."exit_status", new_values."failure_reason", new_values."finished_at", new_values."generation", new_values."kill_confirmed", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'insert\', new_values."id", new_values."state" FROM ( SELECT new_values.* FROM new_values  ) AS new_values, _pgh_attached_context; RETURN NULL;', hash='48d9cd0da76ad35e459386ee5a1243413e0b1b0c', level='STATEMENT', operation='INSERT', pgid='pgtrigger_insert_insert_88a42', referencing='REFERENCING NEW TABLE AS new_values ', table='box_runs', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='run',
             trigger=pgtrigger.compiler.Trigger(name='update_update', sql=pgtrigger.compiler.UpsertTriggerSql(func='WITH _pgh_attached_context AS ( SELECT _pgh_attach_context() AS value ) INSERT INTO "box_runs_history" ("cancellation_requested_at", "exit_signal", "exit_status", "failure_reason", "finished_at", "generation", "kill_confirmed", "pgh_context", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "state") SELECT new_values."cancellation_requested_at", new_values."exit_signal", new_values."exit_status", new_values."failure_reason", new_values."finished_at", new_values."generation", new_values."kill_confirmed", COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_metadata\', TRUE), \'\'), NULL)::JSONB, COALESCE(NULLIF(CURRENT_SETTING(\'pghistory.context_id\', TRUE), \'\'), NULL)::UUID, NOW(), \'update\', new_values."id", new_values."state" FROM ( SELECT new_values.* FROM old_values JOIN new_values ON (old_values."id") = (new_values."id") WHERE (old_values."cancellation_requested_at" IS DISTINCT FROM (new_values."cancellation_requested_at") OR old_values."exit_signal" IS DISTINCT FROM (new_values."exit_signal") OR old_values."exit_status" IS DISTINCT FROM (new_values."exit_status") OR old_values."failure_reason" IS DISTINCT FROM (new_values."failure_reason") OR old_values."finished_at" IS DISTINCT FROM (new_values."finished_at") OR old_values."kill_confirmed" IS DISTINCT FROM (new_values."kill_confirmed") OR old_values."state" IS DISTINCT FROM (new_values."state")) ) AS new_values, _pgh_attached_context; RETURN NULL;', hash='5b209c2a07ff931ade71e996f5c55deffb3cccd8', level='STATEMENT', operation='UPDATE', pgid='pgtrigger_update_update_aefa2', referencing='REFERENCING OLD TABLE AS old_values  NEW TABLE AS new_values ', table='box_runs', when='AFTER')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='runhistory',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='3f336e913ea17e7da46e9dd87b045e3cab5c484e', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_18493', table='box_runs_history', when='BEFORE')),
         ),

@@ -1,9 +1,9 @@
+import base.migrations
 import django.core.serializers.json
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 import uuid
 from django.db import migrations, models
 
@@ -83,15 +83,15 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=django.db.models.expressions.RawSQL('coalesce((epoch >= 0 and received_seq >= 0 and sent_seq >= 0), false)', (), output_field=models.BooleanField()), name='machine_channels_numbers_check')],
             },
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='machinechannel',
             trigger=pgtrigger.compiler.Trigger(name='channel_epoch', sql=pgtrigger.compiler.UpsertTriggerSql(func="if NEW.epoch < OLD.epoch then raise exception 'epoch of a machine channel never decreases'; end if; return NEW;", hash='707e0a08ec2d16fcba6353160e236c7c7c384dea', operation='UPDATE', pgid='pgtrigger_channel_epoch_c95fa', table='machine_channels', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='machinechannel',
             trigger=pgtrigger.compiler.Trigger(name='channel_received_seq', sql=pgtrigger.compiler.UpsertTriggerSql(func="if NEW.received_seq < OLD.received_seq then raise exception 'received_seq of a machine channel never decreases'; end if; return NEW;", hash='f8c418e03edc8914b7a41a0bc521447c16296ffe', operation='UPDATE', pgid='pgtrigger_channel_received_seq_9bc7d', table='machine_channels', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='machinechannel',
             trigger=pgtrigger.compiler.Trigger(name='channel_sent_seq', sql=pgtrigger.compiler.UpsertTriggerSql(func="if NEW.sent_seq < OLD.sent_seq then raise exception 'sent_seq of a machine channel never decreases'; end if; return NEW;", hash='57a50b7c482f6173b34188bd3665e50b3ade275a', operation='UPDATE', pgid='pgtrigger_channel_sent_seq_0de8e', table='machine_channels', when='BEFORE')),
         ),
@@ -105,15 +105,15 @@ class Migration(migrations.Migration):
             name='machine',
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='requests', to='work.machine'),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='delegation',
             trigger=pgtrigger.compiler.Trigger(name='delegation_1_identity', sql=pgtrigger.compiler.UpsertTriggerSql(func='if new."job_id" is distinct from old."job_id" or new."machine_id" is distinct from old."machine_id" or new."offered_at" is distinct from old."offered_at" then raise exception \'work delegation identity is immutable\'; end if; return new;', hash='01e99c2595424c9c478ddf60fd1a8eb69985d5b1', operation='UPDATE', pgid='pgtrigger_delegation_1_identity_4e9a2', table='work_delegations', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='delegation',
             trigger=pgtrigger.compiler.Trigger(name='delegation_2_attempt', sql=pgtrigger.compiler.UpsertTriggerSql(func="if NEW.attempt < OLD.attempt then raise exception 'work delegation attempt never decreases'; end if; return NEW;", hash='041076b20746bd01e4524151597eb3e74288b3e0', operation='UPDATE', pgid='pgtrigger_delegation_2_attempt_2ace1', table='work_delegations', when='BEFORE')),
         ),
-        pgtrigger.migrations.AddTrigger(
+        base.migrations.AddTrigger(
             model_name='delegation',
             trigger=pgtrigger.compiler.Trigger(name='delegation_3_closed', sql=pgtrigger.compiler.UpsertTriggerSql(func='if (old."closed_at" is not null and new."closed_at" is distinct from old."closed_at") then raise exception \'a closed work delegation stays closed\'; end if; return new;', hash='8aefb1aa42c3b65af6f3e842ccd06f1d17353a2e', operation='UPDATE', pgid='pgtrigger_delegation_3_closed_709ee', table='work_delegations', when='BEFORE')),
         ),

@@ -22,7 +22,7 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class UserAdmin(StaffAdmin, StockUserAdmin):
-    """Who may change users may not make themselves or others superusers, nor change one."""
+    """Who may change users may not make themselves or others superusers, nor change one. Nobody changes who was deleted."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -58,7 +58,7 @@ class UserAdmin(StaffAdmin, StockUserAdmin):
         ]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if obj is not None and obj.is_superuser and not _is_superuser(request):
+        if obj is not None and (obj.deleted_at or (obj.is_superuser and not _is_superuser(request))):
             return False
         return bool(super().has_change_permission(request, obj))
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.utils.text import slugify
 from knox.models import AbstractAuthToken
 
 from accounts.scopes import Scope
@@ -41,8 +42,18 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
         ]
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        self.slug = self.slug or (self.github_login or self.username).lower()[:64]
+        self.slug = self.slug or _free_slug(self.github_login or self.username)
         super().save(*args, **kwargs)
+
+
+def _free_slug(name: str) -> str:
+    """The name as a namespace; another user's older claim to it gets this one a number."""
+    base = slugify(name)[:56] or "user"
+    known = User.objects.filter(slug__istartswith=base).values_list(Lower("slug"), flat=True)
+    taken = set(known)
+    return next(
+        slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken
+    )
 
 
 class ApiToken(AbstractAuthToken):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.utils.text import slugify
 
 from accounts.models import ApiToken, User
 from accounts.scopes import Scope
@@ -37,21 +36,11 @@ def _create_github_user(github_id: int, changes: dict[str, str]) -> User:
     user = User(
         github_id=github_id,
         username=f"github-{github_id}",
-        slug=_free_slug(changes["github_login"]),
         **changes,
     )
     user.set_unusable_password()
     user.save(force_insert=True)
     return user
-
-
-def _free_slug(login: str) -> str:
-    """The login as a namespace; another user's older claim to it gets this one a number."""
-    base = slugify(login)[:56] or "user"
-    taken = set(User.objects.filter(slug__istartswith=base).values_list("slug", flat=True))
-    return next(
-        slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken
-    )
 
 
 def create_token(

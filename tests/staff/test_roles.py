@@ -16,6 +16,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.models import ApiToken, User
+from accounts.services import delete_user, upsert_github_user
 from base.admin import Action
 from boxes.models import Box, ReconciliationEvent
 from openagents_site.staff import roles
@@ -130,6 +131,40 @@ def test_nobody_makes_themselves_more_than_they_are(browsers: dict[str, Client])
     assert not User.objects.get(pk=own.pk).is_superuser
     assert browser.post(reverse("admin:accounts_user_change", args=[mighty.pk]), {}).status_code == 403
     assert browser.get(reverse("admin:auth_user_password_change", args=[mighty.pk])).status_code == 403
+
+
+def test_nobody_lets_in_again_who_was_deleted(browsers: dict[str, Client], stranger: User) -> None:
+    delete_user(stranger)
+    page = reverse("admin:accounts_user_change", args=[stranger.pk])
+
+    assert browsers[roles.ADMIN].get(page).status_code == 200
+    answer = browsers[roles.ADMIN].post(page, {"username": "back", "is_active": "on"})
+
+    assert answer.status_code == 403
+    assert (
+        browsers[roles.ADMIN].get(reverse("admin:auth_user_password_change", args=[stranger.pk])).status_code
+        == 403
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("Octocat", "octocat-2"), ("octo@cat.example", "octocatexample"), ("@", "user")]
+)
+def test_a_user_is_added_whose_namespace_is_taken_or_no_namespace(
+    browsers: dict[str, Client], name: str, slug: str
+) -> None:
+    upsert_github_user(github_id=583231, github_login="octocat")
+    values = {
+        "username": name,
+        "password1": "a-long-one-37",
+        "password2": "a-long-one-37",
+        "usable_password": "true",
+    }
+
+    answer = browsers[roles.ADMIN].post(reverse("admin:accounts_user_add"), values)
+
+    assert answer.status_code == 302
+    assert User.objects.get(username=name).slug == slug
 
 
 def test_no_token_is_made_for_a_superuser_but_by_one(browsers: dict[str, Client]) -> None:

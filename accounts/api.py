@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.caller import token_of, user_of
-from accounts.creating import KEY, KEY_ERRORS, made_once
-from accounts.idempotency import Answer, IdempotencyConflict
+from accounts.creating import KEY, KEY_ERRORS, ShownOnce, made_once
+from accounts.idempotency import Answer
 from accounts.models import ApiToken
 from accounts.permissions import InsufficientScope
 from accounts.serializers import CreatedTokenSerializer, CreateTokenSerializer, TokenSerializer
@@ -20,9 +20,8 @@ from accounts.services import create_token, revoke_token, scopes_of
 from base.api.pagination import NewestFirstPagination
 from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
-from base.sealing import SealBroken, seal, unseal
 
-PURPOSE = "the answer that shows a token once"
+TOKEN = ShownOnce("token", "the answer that shows a token once")
 
 
 class TokenPagination(NewestFirstPagination):
@@ -56,26 +55,15 @@ class Tokens(OwnedList):
         beyond = set(wanted.validated_data["scopes"]) - scopes_of(token_of(request))
         if beyond:
             raise InsufficientScope(detail=f"this token cannot give the scopes {', '.join(sorted(beyond))}")
-        return _shown(made_once(request, "POST /tokens", lambda _: _create(request, wanted.validated_data)))
+        answer = made_once(request, "POST /tokens", lambda _: _create(request, wanted.validated_data))
+        return TOKEN.shown(answer)
 
 
 def _create(request: Request, wanted: dict[str, Any]) -> Answer:
     """The answer as it is kept under an idempotency key: there is no plaintext in the database."""
     token, plaintext = create_token(user_of(request), **wanted)
-    token.token = seal(PURPOSE, plaintext.encode()).hex()
+    token.token = TOKEN.sealed(plaintext)
     return Answer(201, dict(CreatedTokenSerializer(token).data))
-
-
-def _shown(answer: Response) -> Response:
-    try:
-        plaintext = unseal(PURPOSE, bytes.fromhex(answer.data["token"])).decode()
-    except SealBroken:
-        raise IdempotencyConflict(
-            detail="the token of this key was sealed with a key that is not known any more"
-        ) from None
-    answer.data = answer.data | {"token": plaintext}
-    answer["Cache-Control"] = "no-store"
-    return answer
 
 
 class TokenDetail(ApiView):

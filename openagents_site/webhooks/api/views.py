@@ -13,14 +13,13 @@ from rest_framework.response import Response
 
 from accounts import rates
 from accounts.caller import user_of
-from accounts.creating import KEY, KEY_ERRORS, made_once
-from accounts.idempotency import Answer, IdempotencyConflict
+from accounts.creating import KEY, KEY_ERRORS, ShownOnce, made_once
+from accounts.idempotency import Answer
 from accounts.scopes import Scope
 from base.api.filters import MomentFilter
 from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
-from base.sealing import SealBroken, seal, unseal
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.api.serializers import (
     ChangeWebhookSerializer,
@@ -33,7 +32,7 @@ from openagents_site.webhooks.errors import DeliveryNotFound, WebhookNotFound
 from openagents_site.webhooks.models import Delivery, Subscription
 from openagents_site.webhooks.states import EVENT_TYPES, TEST, DeliveryState
 
-PURPOSE = "the answer that shows the secret of a webhook once"
+SECRET = ShownOnce("secret", "the answer that shows the secret of a webhook once")
 SENDS_PER_MINUTE = 30
 EXAMPLE = OpenApiExample(
     "ends of runs",
@@ -88,7 +87,7 @@ class Webhooks(OwnedList):
             made, secret = subscriptions.create(user_of(request), ticket=ticket, **values)
             return Answer(201, _with_secret(made, secret))
 
-        return _shown(made_once(request, "POST /webhooks", make))
+        return SECRET.shown(made_once(request, "POST /webhooks", make))
 
 
 class WebhookDetail(ApiView):
@@ -141,7 +140,7 @@ class RotateSecret(ApiView):
         def rotate(_: UUID) -> Answer:
             return Answer(200, _with_secret(found, subscriptions.rotate(found)))
 
-        return _shown(made_once(request, f"POST /webhooks/{found.pk}/rotate", rotate))
+        return SECRET.shown(made_once(request, f"POST /webhooks/{found.pk}/rotate", rotate))
 
 
 class TestWebhook(ApiView):
@@ -214,16 +213,4 @@ def _count_send(request: Request) -> None:
 
 def _with_secret(webhook: Subscription, secret: str) -> dict[str, Any]:
     """The answer as it is kept under an idempotency key: there is no plaintext in the database."""
-    return {**WebhookSerializer(webhook).data, "secret": seal(PURPOSE, secret.encode()).hex()}
-
-
-def _shown(answer: Response) -> Response:
-    try:
-        secret = unseal(PURPOSE, bytes.fromhex(answer.data["secret"])).decode()
-    except SealBroken:
-        raise IdempotencyConflict(
-            detail="the secret of this key was sealed with a key that is not known any more"
-        ) from None
-    answer.data = answer.data | {"secret": secret}
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return {**WebhookSerializer(webhook).data, "secret": SECRET.sealed(secret)}

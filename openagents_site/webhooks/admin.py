@@ -93,7 +93,7 @@ class SubscriptionAdmin(ReadOnlyAdmin):
 
     @display(description="address")
     def address(self, row: Subscription) -> str:
-        return row.url.partition("?")[0]
+        return row.shown_url
 
     @display(description="events")
     def events(self, row: Subscription) -> str:

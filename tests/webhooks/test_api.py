@@ -9,6 +9,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import IdempotencyKey, User
+from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.models import Attempt, Delivery, Event, Subscription
 from tests.webhooks.conftest import BoxOf, deliver, only_delivery, secret_of
 from tests.webhooks.receiver import Receiver
@@ -109,6 +110,22 @@ def test_staff_see_everybodys_when_they_ask(hook: Subscription, staff: User, api
     assert client.post(f"{API}/{hook.pk}/test?all=true").status_code == 201
     assert code_of(client.post(f"{API}/{hook.pk}/rotate?all=true")) == (404, "webhook_not_found")
     assert client.post(API, {"url": URL, "all": True}).json()["all_owners"] is True
+
+
+def test_staff_see_of_anothers_address_no_more_than_stands_before_its_query(
+    owner: User, staff: User, api_of: Any
+) -> None:
+    hook, _ = subscriptions.create(owner, url=f"{URL}?token=hidden")
+    client = api_of(staff)
+
+    answers = [
+        client.get(f"{API}?all=true").json()["results"][0],
+        client.get(f"{API}/{hook.pk}?all=true").json(),
+        client.patch(f"{API}/{hook.pk}?all=true", {"description": "theirs"}).json(),
+    ]
+
+    assert {answer["url"] for answer in answers} == {URL}
+    assert api_of(owner).get(f"{API}/{hook.pk}").json()["url"] == f"{URL}?token=hidden"
 
 
 def test_reading_takes_one_scope_and_changing_another(hook: Subscription, owner: User, api_of: Any) -> None:

@@ -20,6 +20,9 @@ _WEBHOOK = ("id", "url", "description", "event_types", "all_owners", "enabled", 
 class WebhookSerializer(serializers.ModelSerializer[Subscription]):
     """A webhook. Its secret is in the answer that made it, and in no other."""
 
+    url = serializers.SerializerMethodField(
+        help_text="Others than its owner see no more than stands before its query."
+    )
     event_types = serializers.ListField(child=serializers.ChoiceField(choices=CHOICES), read_only=True)
     enabled = serializers.BooleanField(source="is_enabled", read_only=True)
     disabled_reason = serializers.ChoiceField(
@@ -30,6 +33,10 @@ class WebhookSerializer(serializers.ModelSerializer[Subscription]):
         model = Subscription
         fields: tuple[str, ...] = _WEBHOOK
         read_only_fields: tuple[str, ...] = _WEBHOOK
+
+    def get_url(self, row: Subscription) -> str:
+        """Receivers put secrets into the query: it is shown to who asks for a webhook of their own."""
+        return row.url if self.context["request"].user.pk == row.owner_id else row.shown_url
 
 
 class CreatedWebhookSerializer(WebhookSerializer):

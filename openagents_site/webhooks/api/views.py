@@ -85,7 +85,7 @@ class Webhooks(OwnedList):
 
         def make(ticket: UUID) -> Answer:
             made, secret = subscriptions.create(user_of(request), ticket=ticket, **values)
-            return Answer(201, _with_secret(made, secret))
+            return Answer(201, _with_secret(request, made, secret))
 
         return SECRET.shown(made_once(request, "POST /webhooks", make))
 
@@ -96,7 +96,7 @@ class WebhookDetail(ApiView):
 
     @extend_schema(summary="One webhook", responses={200: WebhookSerializer})
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        return Response(WebhookSerializer(find_webhook(request, webhook_id)).data)
+        return Response(_shown(request, find_webhook(request, webhook_id)))
 
     @extend_schema(
         summary="Change a webhook, or switch it on or off",
@@ -108,7 +108,7 @@ class WebhookDetail(ApiView):
         found = find_webhook(request, webhook_id)
         wanted = ChangeWebhookSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        return Response(WebhookSerializer(subscriptions.change(found, **wanted.validated_data)).data)
+        return Response(_shown(request, subscriptions.change(found, **wanted.validated_data)))
 
     @extend_schema(
         summary="Delete a webhook", description="With its deliveries and their log.", responses={204: None}
@@ -138,7 +138,7 @@ class RotateSecret(ApiView):
             raise WebhookNotFound
 
         def rotate(_: UUID) -> Answer:
-            return Answer(200, _with_secret(found, subscriptions.rotate(found)))
+            return Answer(200, _with_secret(request, found, subscriptions.rotate(found)))
 
         return SECRET.shown(made_once(request, f"POST /webhooks/{found.pk}/rotate", rotate))
 
@@ -211,6 +211,10 @@ def _count_send(request: Request) -> None:
     rates.count(f"user:{request.user.pk}", "webhook_send", SENDS_PER_MINUTE)
 
 
-def _with_secret(webhook: Subscription, secret: str) -> dict[str, Any]:
+def _shown(request: Request, webhook: Subscription) -> dict[str, Any]:
+    return dict(WebhookSerializer(webhook, context={"request": request}).data)
+
+
+def _with_secret(request: Request, webhook: Subscription, secret: str) -> dict[str, Any]:
     """The answer as it is kept under an idempotency key: there is no plaintext in the database."""
-    return {**WebhookSerializer(webhook).data, "secret": SECRET.sealed(secret)}
+    return _shown(request, webhook) | {"secret": SECRET.sealed(secret)}

@@ -79,5 +79,10 @@ class Subscription(models.Model):
         return self.description or str(self.id)[:8]
 
     @property
+    def shown_url(self) -> str:
+        """What of the address others than its owner may see."""
+        return self.url.partition("?")[0]
+
+    @property
     def is_enabled(self) -> bool:
         return self.disabled_at is None

@@ -85,4 +85,4 @@ class Command(BaseCommand):
 
 def _cells(row: Subscription) -> tuple[object, ...]:
     state = "on" if row.is_enabled else f"off ({row.disabled_reason})"
-    return row.pk, row.owner.username, row.url.partition("?")[0], ", ".join(row.event_types) or "all", state
+    return row.pk, row.owner.username, row.shown_url, ", ".join(row.event_types) or "all", state

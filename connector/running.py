@@ -7,7 +7,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementatio
 from connector import VERSION, agents, processes
 from connector.credentials import KEY, Credential
 from connector.journal import ACCEPTED, PROMPTED, Delegation, Journal, until_written
+from connector.keeper import KEEPS
+from connector.kept import Kept, NotStarted, start
 from connector.listening import Listener
 from connector.logs import event
 from connector.places import Pairing, Places
@@ -111,34 +113,41 @@ class Run:
 
     async def _with_agent(self) -> dict[str, Any]:
         await processes.end_all(self.delegation.job)  # what a life before this one left
-        process = await self._start()
-        event(
-            "agent_started", job=self.delegation.job, agent=self.delegation.offer["agent_id"], pid=process.pid
-        )
+        kept = await self._start()
+        try:
+            return await self._talk_to(kept)
+        finally:
+            await asyncio.shield(processes.end_all(self.delegation.job, *kept.roots))
+
+    async def _talk_to(self, kept: Kept) -> dict[str, Any]:
         telling = asyncio.create_task(self._tell_regularly())
         try:
-            return await self._talk(process)
+            pid = await kept.await_start()
+            event("agent_started", job=self.delegation.job, agent=self.delegation.offer["agent_id"], pid=pid)
+            return await self._talk(kept.process)
+        except NotStarted as error:
+            raise Failed(
+                "unavailable", "agent_not_available", f"the agent does not start ({error})"
+            ) from None
         except (ConnectionError, BrokenPipeError):
-            raise Failed("failed", "agent_exited", f"the agent ended ({await _exit_code(process)})") from None
+            raise Failed("failed", "agent_exited", f"the agent ended ({await kept.end()})") from None
         except RequestError as error:
             raise Failed(
                 "failed", "agent_error", f"the agent answered with an error ({error.code})"
             ) from None
         finally:
             telling.cancel()
-            await asyncio.shield(processes.end_all(self.delegation.job, process.pid))
 
-    async def _start(self) -> Process:
+    async def _start(self) -> Kept:
         offer = self.delegation.offer
         agent = agents.installed(self.pairing.agents)[offer["agent_id"]]
         surroundings = (
-            os.environ | {processes.MARK: self.delegation.job} | self.credential.environment(offer.get(KEY))
+            os.environ
+            | {processes.MARK: self.delegation.job, KEEPS: self.delegation.job}
+            | self.credential.environment(offer.get(KEY))
         )
         try:
-            return await asyncio.create_subprocess_exec(
-                *agent.command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=self.cwd, env=surroundings,
-                limit=BUFFER_BYTES, start_new_session=True,
-            )  # fmt: skip
+            return await start(agent.command, self.cwd, surroundings, BUFFER_BYTES)
         except OSError as error:
             raise Failed(
                 "unavailable", "agent_not_available", f"the agent does not start ({error.strerror})"
@@ -254,13 +263,6 @@ def check(pairing: Pairing, tier: str, roots: Roots, agent_id: str, cwd: str) ->
     if folder is None or not roots.holds(str(folder)) or not folder.is_dir():
         raise Failed("refused", "cwd_not_allowed", "the folder is not inside a declared one")
     return folder
-
-
-async def _exit_code(process: Process) -> str:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(2):
-            return f"exit code {await process.wait()}"
-    return "it closed its output"
 
 
 def _names(session: Any) -> dict[str, str]:

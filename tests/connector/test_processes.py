@@ -1,0 +1,114 @@
+"""What an agent leaves behind is found and ended, whatever it did to get away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from connector.keeper import KEEPS
+from connector.kept import Kept, NotStarted, start
+from connector.processes import MARK, end_all
+from tests.faults.installation import eventually
+
+LOST = "env -i setsid sh -c '{first}echo $$ > pid; while :; do sleep 600; done' &"
+"""Clears its surroundings and leaves its session; with the shell that started it, it loses its parent too."""
+AWAITED = "until [ -s pid ]; do sleep 0.01; done"
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="orphans come back on Linux alone")
+
+
+def lives(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+async def started(folder: Path, job: str, command: list[str]) -> Kept:
+    return await start(command, folder, os.environ | {MARK: job, KEEPS: job}, 1 << 20)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, 60))
+
+
+@on_linux
+@pytest.mark.parametrize("agent_ends", [False, True])
+@pytest.mark.parametrize("same_life", [True, False])
+def test_it_ends_what_has_no_mark_no_session_and_no_parent(
+    tmp_path: Path, agent_ends: bool, same_life: bool
+) -> None:
+    job, vanish = str(uuid.uuid4()), f"({LOST.format(first='')}); {AWAITED}"
+
+    async def test() -> None:
+        kept = await started(tmp_path, job, ["sh", "-c", vanish + ("" if agent_ends else "; sleep 600")])
+        await kept.await_start()
+        await asyncio.to_thread(eventually, (tmp_path / "pid").exists)
+        if agent_ends:
+            assert await kept.end() == "exit code 0"
+        vanished = int((tmp_path / "pid").read_text())
+        assert lives(vanished)
+
+        await end_all(job, *(kept.roots if same_life else ()))
+
+        await kept.process.wait()
+        assert not lives(vanished)
+
+    run(test())
+
+
+def test_one_that_was_seen_is_ended_also_when_it_could_not_be_found_again(tmp_path: Path) -> None:
+    job = str(uuid.uuid4())
+    shell = f"{LOST.format(first='trap : TERM; ')} {AWAITED}; sleep 600"
+    agent = subprocess.Popen(["sh", "-c", shell], cwd=tmp_path, env=os.environ | {MARK: job})
+    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+
+    asyncio.run(end_all(job))
+
+    agent.wait(30)
+    assert not lives(int((tmp_path / "pid").read_text()))
+
+
+def test_the_keeper_tells_how_the_agent_ended_and_goes_with_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        kept = await started(tmp_path, "job", ["sh", "-c", "cat; echo $0$OPENAGENTS_KEEPS; exit 3", "said"])
+        pid = await kept.await_start()
+        assert kept.process.stdin is not None
+        assert kept.process.stdout is not None
+        kept.process.stdin.write_eof()
+
+        assert await kept.process.stdout.read() == b"said\n"
+        assert (await kept.end(), await kept.process.wait(), lives(pid)) == ("exit code 3", 0, False)
+
+    run(test())
+
+
+def test_the_conversation_ends_with_the_agent_though_something_of_it_lives_on(tmp_path: Path) -> None:
+    job = str(uuid.uuid4())
+
+    async def test() -> None:
+        kept = await started(tmp_path, job, ["sh", "-c", "sleep 600 > /dev/null & echo $! > pid"])
+        assert kept.process.stdout is not None
+
+        assert await kept.process.stdout.read() == b""
+        assert lives(int((tmp_path / "pid").read_text()))
+        await end_all(job, *kept.roots)
+
+    run(test())
+
+
+def test_an_agent_that_cannot_be_started_is_said_to_be_that(tmp_path: Path) -> None:
+    async def test() -> None:
+        kept = await started(tmp_path, "job", [str(tmp_path / "none")])
+
+        with pytest.raises(NotStarted, match="No such file"):
+            await kept.await_start()
+        await kept.process.wait()
+
+    run(test())

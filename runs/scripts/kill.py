@@ -11,6 +11,8 @@ need mkdir rm ls dd head base64 tr grep sed sort sleep
 # A run that has filled the box with processes leaves no room for those of this script. Then the shell gives up; on its way
 # out it ends what can be found without starting any. The next kill has room, and can tell.
 make_room() {
+  no_room=yes
+  [ -n "$leader" ] || read_pids
   read_exit || true > "$dir/killed"
   for attempt in 1 2 3 4 5 6 7 8; do
     full=no
@@ -26,7 +28,7 @@ carries_mark() {
   while read -r line || [ -n "$line" ]; do case $line in *"$mark"*) return ;; esac; done < "$1"
   return 1
 }
-read_pids
+leader=
 trap '{ make_room; } 2>/dev/null' EXIT
 made=no
 mkdir -p "${dir%/*}" 2>/dev/null
@@ -81,7 +83,7 @@ finish() { [ "$ours" = no ] || kill -KILL "-$leader" 2>/dev/null; kill -KILL $le
 # within TICKS ACTION: all gone in that time, where the action is repeated for as long as something lives.
 within() { ticks=0; until all_gone; do [ "$ticks" -lt "$1" ] || return 1; "$2"; pause 1; done; }
 cancelled=1
-all_gone || { terminate; within "$grace_ticks" :; } || within 20 finish || { make_room; all_gone; } 2>/dev/null ||
+all_gone || { terminate; within "$grace_ticks" :; } || within 20 finish || { make_room; no_room=no; all_gone; } 2>/dev/null ||
   cancelled=0
 rm -f "$dir/forge-credential" "$dir/gitconfig"
 if [ "$made" = yes ]; then printf 'OA_PRESENT=0\n'; else printf 'OA_PRESENT=1\n'; fi

@@ -7,7 +7,7 @@ from .shell import FAILURES, FIRST, FORBIDDEN, PROCESSES, TICKS, directory_lines
 _PROBE = r"""
 set -u
 umask 077
-need mkdir sleep
+need mkdir sleep head
 absent() {
   true > "$dir/never"
   rm -f "$dir/forge-credential" "$dir/gitconfig" 2>/dev/null

@@ -71,6 +71,8 @@ forbidden() { [ -e "$dir/never" ] && [ ! -e "$dir/begun" ]; }
 """
 
 # stat_of PID sets state, group, session and start (clock ticks after boot: with the pid it names one process for ever).
+# few_of FILE sets few: its first two lines as far as they are in its first 256 bytes, since the command may have made it as
+# long as it likes. Where no process can be started it is read by the shell itself, which knows no bound. lines_of cuts few.
 # alive PID START: a process that is not a zombie and not a stranger who got the same number later. Without /proc it is only
 # that something has the number, and -PID asks for a process group.
 # read_pids sets leader and keeper with their start times; false where there is nothing to believe.
@@ -87,8 +89,24 @@ stat_of() {
 }
 """
 
+FEW = r"""
+newline='
+' no_room=no
+few_of() {
+  few= more=
+  if [ "$no_room" = no ]; then { few=$(head -c 256 "$1"); } 2>/dev/null; return; fi
+  { read -r few; read -r more; } < "$1"
+  few=$few$newline$more
+}
+lines_of() {
+  first_line=${few%%"$newline"*} second_line=
+  case $few in *"$newline"*) second_line=${few#*"$newline"} second_line=${second_line%%"$newline"*} ;; esac
+}
+"""
+
 PROCESSES = (
     STAT
+    + FEW
     + r"""
 alive() {
   case ${1#-} in ''|0|1|*[!0-9]*) return 1 ;; esac
@@ -100,7 +118,11 @@ alive() {
 read_pids() {
   leader= leader_start=- keeper= keeper_start=- boot=-
   [ -f "$dir/pid" ] || return 1
-  { read -r leader; read -r leader_start keeper keeper_start boot; } < "$dir/pid"
+  few_of "$dir/pid"
+  lines_of
+  leader=$first_line
+  set -f; set -- $second_line; set +f
+  leader_start=${1:-} keeper=${2:-} keeper_start=${3:-} boot=${4:-}
   case $leader in ''|0|1|*[!0-9]*) leader= keeper=; return 1 ;; esac
   boot_id
   if [ "${boot:--}" != "$boot_now" ]; then keeper= leader_start=gone; fi
@@ -171,7 +193,11 @@ LOG = (
 read_exit() {
   exit_status= exit_size= exit_signal= exit_memory=
   [ -f "$dir/exit-code" ] || return 1
-  { read -r exit_status; read -r exit_size exit_signal exit_memory; } < "$dir/exit-code"
+  few_of "$dir/exit-code"
+  lines_of
+  exit_status=$first_line
+  set -f; set -- $second_line; set +f
+  exit_size=${1:-} exit_signal=${2:-} exit_memory=${3:-}
   case $exit_status in ''|*[!0-9]*) exit_status=; return 1 ;; esac
 }
 report_exit() {

@@ -27,6 +27,20 @@ class ForgeSettings:
     push_seconds: int = setting(
         3600, "FORGE_PUSH_SECONDS", "Longest time of one push or fetch.", minimum=10, maximum=86_400
     )
+    stall_seconds: int = setting(
+        60,
+        "FORGE_STALL_SECONDS",
+        "How long a client of a fetch may take for each 64 KiB that it sends or is sent.",
+        minimum=1,
+        maximum=3600,
+    )
+    anonymous_requests: int = setting(
+        64,
+        "FORGE_ANONYMOUS_REQUESTS",
+        "Git requests without a credential that a web process serves at once; a quarter of them to one address.",
+        minimum=1,
+        maximum=10_000,
+    )
     push_memory_bytes: int = setting(
         2048 * MIB,
         "FORGE_PUSH_MEMORY_BYTES",

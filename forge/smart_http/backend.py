@@ -23,6 +23,8 @@ from forge.models import Repository
 PIECE = 64 * 1024
 LARGEST_HEAD = 16 * 1024
 END_SECONDS = 10.0
+LOOK_SECONDS = 5.0
+"""How often it is looked whether the client is too slow."""
 _PROTOCOL = re.compile(r"[a-z0-9=:._-]{1,128}")
 
 
@@ -83,6 +85,7 @@ class Backend:
         self._deadline = time.monotonic() + seconds
         self._feeder: threading.Thread | None = None
         self._stop_client: Callable[[], None] = lambda: None
+        self._is_too_slow: Callable[[], bool] = lambda: False
         self._process = subprocess.Popen(
             [http_backend()],
             stdin=subprocess.PIPE,
@@ -104,10 +107,11 @@ class Backend:
         pieces: Callable[[], bytes],
         on_error: Callable[[Exception], None],
         stop: Callable[[], None] = lambda: None,
+        is_too_slow: Callable[[], bool] = lambda: False,
     ) -> None:
         """Give Git its input from a thread: `pieces()` until it is empty. What that raises is for `on_error` to deal with;
-        after `stop()` it has no more to give."""
-        self._stop_client = stop
+        after `stop()` it has no more to give. It is not waited for while `is_too_slow()`."""
+        self._stop_client, self._is_too_slow = stop, is_too_slow
         self._feeder = threading.Thread(target=self._feed, args=(pieces, on_error), daemon=True)
         self._feeder.start()
 
@@ -130,11 +134,16 @@ class Backend:
         poll = select.poll()
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN | select.POLLHUP)
-        left = self._deadline - time.monotonic()
-        ready = poll.poll(max(0.0, left) * 1000) if left > 0 else []
-        if not ready:
-            raise Timeout
-        return [descriptor for descriptor, _ in ready]
+        while (left := self._deadline - time.monotonic()) > 0:
+            if ready := poll.poll(min(left, LOOK_SECONDS) * 1000):
+                return [descriptor for descriptor, _ in ready]
+            self._look_at_client()
+        raise Timeout
+
+    def _look_at_client(self) -> None:
+        """One that is too slow has no time left."""
+        if self._feeder is not None and self._feeder.is_alive() and self._is_too_slow():
+            self.shorten(0)
 
     def shorten(self, seconds: float) -> None:
         """From now on it may take that long at most."""
@@ -169,7 +178,9 @@ class Backend:
         """Whoever answers has the connection to itself: nothing of ours reads from it any more."""
         if self._feeder is None:
             return
-        self._feeder.join(max(0.0, self._deadline - time.monotonic()))
+        while self._feeder.is_alive() and (left := self._deadline - time.monotonic()) > 0:
+            self._feeder.join(min(left, LOOK_SECONDS))
+            self._look_at_client()
         if self._feeder.is_alive():
             self._stop_client()
             self._feeder.join(END_SECONDS)

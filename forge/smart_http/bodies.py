@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -47,6 +48,7 @@ class RequestBody:
             self._source = _Unpacked(self._wire.piece).piece
         self._held = b""
         self.received = 0
+        self._begun = time.monotonic()
 
     def read(self) -> bytes:
         """The next piece, at most a little over 64 KiB; empty at the end."""
@@ -61,6 +63,16 @@ class RequestBody:
             self._held += piece
         taken, self._held = self._held[:count], self._held[count:]
         return taken
+
+    def is_slower_than(self, stall_seconds: float) -> bool:
+        """Whether it takes longer than that for each 64 KiB, as sent. Of a body that has ended nobody may ask."""
+        pieces = 1 + self._wire.received // PIECE
+        return time.monotonic() - self._begun > pieces * stall_seconds
+
+    def bound_waiting(self, seconds: float) -> None:
+        """From now on one wait for the client, and the taking of one piece of the answer by it, ends after that long."""
+        if self._socket is not None:
+            self._socket.settimeout(seconds)
 
     def stop(self) -> None:
         """Take no more of it: whoever waits for a client that sends nothing waits no longer. It can still be answered."""
@@ -103,7 +115,7 @@ class _Wire:
 
     def __init__(self, environ: Mapping[str, Any], limit: int) -> None:
         self._input = environ["wsgi.input"]
-        self._limit, self._received = limit, 0
+        self._limit, self.received = limit, 0
         self._left: int | None = None
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not (chunked and environ.get("wsgi.input_terminated")):
@@ -123,8 +135,8 @@ class _Wire:
             if not data:
                 raise BodyBroken
             self._left -= len(data)
-        self._received += len(data)
-        if self._received > self._limit:
+        self.received += len(data)
+        if self.received > self._limit:
             raise BodyTooLarge
         return data
 

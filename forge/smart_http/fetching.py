@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -16,10 +16,15 @@ from forge.smart_http.bodies import RequestBody
 log = structlog.get_logger(__name__)
 
 
-def answer(repository: Repository, call: Call, body: RequestBody | None) -> HttpResponseBase:
-    """Git's answer, passed on as it comes. While it is under way no database connection is held."""
+def answer(
+    repository: Repository, call: Call, body: RequestBody, at_end: Callable[[], None] = lambda: None
+) -> HttpResponseBase:
+    """Git's answer, passed on as it comes. While it is under way no database connection is held. `at_end()` is called when an
+    answer that is streamed has been, or will not be."""
     connections.release()
-    backend = Backend(repository, call, seconds=forge_settings().push_seconds)
+    limits = forge_settings()
+    body.bound_waiting(limits.stall_seconds)
+    backend = Backend(repository, call, seconds=limits.push_seconds)
     broken: list[Exception] = []
 
     def broken_off(error: Exception) -> None:
@@ -27,10 +32,10 @@ def answer(repository: Repository, call: Call, body: RequestBody | None) -> Http
         backend.kill()
 
     try:
-        if body is None:
+        if call.is_advertisement:
             backend.close_input()
         else:
-            backend.feed(body.read, broken_off, body.stop)
+            backend.feed(body.read, broken_off, body.stop, lambda: body.is_slower_than(limits.stall_seconds))
         head, first = _head(backend)
     except (Timeout, BadAnswer):
         if broken:
@@ -42,7 +47,7 @@ def answer(repository: Repository, call: Call, body: RequestBody | None) -> Http
     except BaseException:
         backend.__exit__()
         raise
-    return with_head(StreamingHttpResponse(_Pieces(backend, first)), head)
+    return with_head(StreamingHttpResponse(_Pieces(backend, first, at_end)), head)
 
 
 def with_head(response: HttpResponseBase, head: Head) -> HttpResponseBase:
@@ -68,8 +73,8 @@ class _Pieces:
     """The rest of the output. Closed, at its end or early because the client is gone, it ends Git; also where nobody has begun
     to read it."""
 
-    def __init__(self, backend: Backend, first: bytes) -> None:
-        self._backend, self._first = backend, first
+    def __init__(self, backend: Backend, first: bytes, at_end: Callable[[], None]) -> None:
+        self._backend, self._first, self._at_end = backend, first, at_end
 
     def __iter__(self) -> Iterator[bytes]:
         if self._first:
@@ -78,4 +83,7 @@ class _Pieces:
             yield piece
 
     def close(self) -> None:
-        self._backend.__exit__()
+        try:
+            self._backend.__exit__()
+        finally:
+            self._at_end()

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
+from base.addresses import counted
 from forge.conf import forge_settings
 from forge.models import Repository
 from forge.selectors import find_repository
 from forge.smart_http import fetching, pushing
-from forge.smart_http.access import Answer, Caller, decide
+from forge.smart_http.access import Answer, Caller, Kind, decide
 from forge.smart_http.backend import Call
 from forge.smart_http.bodies import BodyBroken, BodyTooLarge, BodyTooSlow, EncodingUnknown, RequestBody
 from forge.smart_http.callers import Presented, WrongCredential, caller, presented
+from forge.smart_http.crowd import ANONYMOUS, Crowded
 from forge.smart_http.ref_list import BadRefList
 from forge.states import Operation
+from work.machines.throttling import client_address
 
 R = TypeVar("R", bound=HttpResponseBase)
 
 UPLOAD, RECEIVE = "git-upload-pack", "git-receive-pack"
+CROWDED_SECONDS = 10
 SERVICES = {UPLOAD: Operation.READ, RECEIVE: Operation.WRITE}
 TEXTS = {
     Answer.WHO_ARE_YOU: "a credential is needed",
@@ -44,8 +50,13 @@ def git(request: HttpRequest, owner: str, name: str, rest: str) -> HttpResponseB
     verdict = decide(who, repository, SERVICES[call.service])
     if verdict is not Answer.YES or repository is None:
         return _refused(verdict)
+    response, leave = None, _nothing
     try:
-        return _uncached(_answer(request, repository, call, shown, who))
+        leave = _enter(request, who)
+        response = _answer(request, repository, call, shown, who, leave)
+        return _uncached(response)
+    except Crowded:
+        return _crowded()
     except BodyTooLarge:
         return _text(413, "the body is larger than it may be")
     except BodyTooSlow:
@@ -56,6 +67,29 @@ def git(request: HttpRequest, owner: str, name: str, rest: str) -> HttpResponseB
         return _text(400, str(error))
     except EncodingUnknown:
         return _text(415, "the body may be packed with gzip only")
+    finally:
+        if response is None or not response.streaming:
+            leave()
+
+
+def _enter(request: HttpRequest, who: Caller) -> Callable[[], None]:
+    """A place for the request; returns how to leave it. Raises Crowded: those without a credential have few."""
+    if who.kind is not Kind.ANONYMOUS:
+        return _nothing
+    address = client_address(request)
+    with suppress(ValueError):
+        address = counted(address)
+    return ANONYMOUS.enter(address, forge_settings().anonymous_requests)
+
+
+def _nothing() -> None:
+    """What there is to leave for those who are not counted."""
+
+
+def _crowded() -> HttpResponse:
+    response = _text(503, "too many requests without a credential: come back in a while, or with one")
+    response["Retry-After"] = str(CROWDED_SECONDS)
+    return response
 
 
 def _call(request: HttpRequest, rest: str) -> Call | HttpResponse:
@@ -79,13 +113,16 @@ def _call(request: HttpRequest, rest: str) -> Call | HttpResponse:
 
 
 def _answer(
-    request: HttpRequest, repository: Repository, call: Call, shown: Presented, who: Caller
+    request: HttpRequest,
+    repository: Repository,
+    call: Call,
+    shown: Presented,
+    who: Caller,
+    leave: Callable[[], None],
 ) -> HttpResponseBase:
-    if call.is_advertisement:
-        return fetching.answer(repository, call, None)
     body = RequestBody(request.META, forge_settings().push_bytes)
-    if call.service == UPLOAD:
-        return fetching.answer(repository, call, body)
+    if call.is_advertisement or call.service == UPLOAD:
+        return fetching.answer(repository, call, body, leave)
     try:
         return pushing.answer(repository, call, body, shown, who)
     except BodyTooSlow:

@@ -9,7 +9,7 @@ from django.db import models
 
 
 class Immutable(pgtrigger.Trigger):
-    """These columns never change, whatever else an UPDATE does."""
+    """The primary key and these columns never change, whatever else an UPDATE does."""
 
     when = pgtrigger.Before
     operation = pgtrigger.Update
@@ -19,7 +19,9 @@ class Immutable(pgtrigger.Trigger):
         super().__init__(name=name)
 
     def get_func(self, model: type[models.Model]) -> str:
-        changed = " or ".join(f"{_new(model, f)} is distinct from {_old(model, f)}" for f in self.fields)
+        changed = " or ".join(
+            f"{_new(model, f)} is distinct from {_old(model, f)}" for f in with_key(model, self.fields)
+        )
         return f"if {changed} then raise exception '{self.message}'; end if; return new;"
 
 
@@ -75,6 +77,12 @@ class Frozen(pgtrigger.Trigger):
             f"if {_old(model, self.field)} in ({states}) and ({changed}) then "
             f"raise exception '{self.message}'; end if; return new;"
         )
+
+
+def with_key(model: type[models.Model], fields: Sequence[str]) -> list[str]:
+    """The fields with the primary key before them: by it other rows, logs and callers know the row, also where no foreign key holds it."""
+    key = str(model._meta.pk.name)
+    return [key, *(field for field in fields if field != key)]
 
 
 def _column(model: type[models.Model], field: str) -> str:

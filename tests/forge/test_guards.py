@@ -56,7 +56,7 @@ def test_a_living_attempt_moves_freely_among_its_living_states(assignment):
 @pytest.mark.parametrize(
     "change",
     ["branch = 'other'", "deadline_at = now() + interval '9 days'", "command = 'rm'", "creation_key = 'x'",
-     "issue_id = issue_id + 1", "requesting_principal = '{}'"],
+     "issue_id = issue_id + 1", "requesting_principal = '{}'", "id = gen_random_uuid()"],
 )  # fmt: skip
 def test_what_an_attempt_is_never_changes(assignment, change):
     refuses(
@@ -106,7 +106,7 @@ def test_a_revoked_credential_gets_no_new_secret(assignment):
         AssignmentCredential.objects.filter(assignment=assignment).update(token_digest=b"1" * 32)
 
 
-@pytest.mark.parametrize("change", ["branch = 'main'", "expires_at = now() + interval '1 year'", "repository_id = gen_random_uuid()"])  # fmt: skip
+@pytest.mark.parametrize("change", ["id = gen_random_uuid()", "branch = 'main'", "expires_at = now() + interval '1 year'", "repository_id = gen_random_uuid()"])  # fmt: skip
 def test_what_a_credential_opens_never_changes(assignment, change):
     refuses(
         f"update forge_assignment_credentials set {change} where assignment_id = %s",
@@ -173,6 +173,8 @@ def test_a_comment_belongs_to_the_repository_of_its_issue(issue, make_repository
 def test_a_number_is_never_given_twice(repository, issue):
     refuses("update forge_repositories set last_issue_number = 0", match="never reused")
     refuses("update forge_issues set number = 7", match="identity is immutable")
+    refuses("update forge_issues set id = id + 1", match="identity is immutable")
+    refuses("update forge_repositories set id = gen_random_uuid()", match="identity is immutable")
     with pytest.raises(IntegrityError, match="forge_issues_number_index"), transaction.atomic():
         Issue.objects.create(repository=repository, number=issue.number, title="again")
 

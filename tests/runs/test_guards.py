@@ -75,6 +75,7 @@ def test_its_kill_can_go_on_after_the_end(make_run: MakeRun, column: str) -> Non
 @pytest.mark.parametrize(
     ("column", "value"),
     [
+        ("id", "00000000-0000-4000-8000-000000000003"),
         ("command", "rm -rf /"),
         ("idempotency_key", "another"),
         ("run_directory", "/elsewhere"),

@@ -25,7 +25,7 @@ OTHER: dict[str, Any] = {
     "module_artifact_digest": DIGEST, "catalog_digest": DIGEST, "arguments": "another", "argument_digest": DIGEST,
     "report_offset": 9, "requested_at": "2020-01-01T00:00:00Z", "outcome_digest": DIGEST, "result": '{"a": 1}',
     "error": '{"a": 1}', "executor_id": "another", "executor_disclosure": '{"a": 1}',
-    "target_receipt_refs": '["a"]', "attribution_refs": '["a"]',
+    "target_receipt_refs": '["a"]', "attribution_refs": '["a"]', "id": uuid.uuid4(), "sealed_arguments": b"another",
 }  # fmt: skip
 
 

@@ -178,7 +178,7 @@ def test_a_call_that_is_carried_out_again_finds_what_it_made(
     from work.states import StepStatus
 
     job = claim_for_run(start().pk)
-    step = StepView("id", "call-7", "box_new", "{}", StepStatus.RUNNING)
+    step = StepView("id", "call-7", "box_new", "{}", StepStatus.RUNNING, exact="{}")
     call = invocation(job, None, step, {}, Stop())
     first, again = (REGISTRY["box_new"].execute(call) for _ in range(2))
     assert first.value["id"] == again.value["id"]

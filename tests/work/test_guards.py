@@ -30,7 +30,7 @@ def job_in(make_job: JobOf, status: str) -> Job:
 
 
 @pytest.mark.parametrize(
-    "field", [name for name in IDENTITY if name not in ("conversation", "owner_visitor", "kind")]
+    "field", ["id", *(name for name in IDENTITY if name not in ("conversation", "owner_visitor", "kind"))]
 )
 def test_what_a_job_is_never_changes(make_job: JobOf, field: str) -> None:
     with pytest.raises(DatabaseError, match="work job identity is immutable"):

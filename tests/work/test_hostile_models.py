@@ -62,7 +62,7 @@ def taken(call: CallWritten) -> Commit | Refuse | End:
 
 
 def step_of(arguments: str, name: str = "recall_messages") -> StepView:
-    return StepView("id", "call-1", name, arguments, StepStatus.REQUESTED)
+    return StepView("id", "call-1", name, arguments, StepStatus.REQUESTED, exact=arguments)
 
 
 # --- calls ---

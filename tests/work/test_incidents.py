@@ -166,3 +166,5 @@ def test_what_was_recorded_does_not_change_but_for_its_status(owner: User) -> No
     assert incident.history.get().status == "resolved"
     with pytest.raises(DatabaseError, match="incident identity is immutable"), transaction.atomic():
         Incident.objects.filter(pk=incident.pk).update(summary="nothing happened")
+    with pytest.raises(DatabaseError, match="incident identity is immutable"), transaction.atomic():
+        Incident.objects.filter(pk=incident.pk).update(id=uuid.uuid4())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 from django.db import DatabaseError, IntegrityError
@@ -17,7 +18,11 @@ pytestmark = pytest.mark.django_db
 def test_a_machine_stays_its_owners_and_a_revoked_one_revoked() -> None:
     machine = machine_for(new_user("owner-of-machine"), "guarded")
 
-    for column, value in (("user_id", new_user("thief").pk), ("token_digest", b"x" * 32)):
+    for column, value in (
+        ("id", uuid.uuid4()),
+        ("user_id", new_user("thief").pk),
+        ("token_digest", b"x" * 32),
+    ):
         with pytest.raises(DatabaseError, match="machine identity is immutable"):
             put(machine, **{column: value})
     put(machine, status="revoked", revoked_at=timezone.now())
@@ -58,3 +63,5 @@ def test_a_claimed_pairing_is_settled() -> None:
         put(machine.pairing, sealed_token=b"again")
     with pytest.raises(DatabaseError, match="machine pairing identity is immutable"):
         put(machine.pairing, poll_secret_digest=b"x" * 32)
+    with pytest.raises(DatabaseError, match="machine pairing identity is immutable"):
+        put(machine.pairing, id=uuid.uuid4())

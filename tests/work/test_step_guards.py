@@ -20,7 +20,7 @@ from work.states import STEP_MOVES, StepStatus
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("field", STEP_IDENTITY)
+@pytest.mark.parametrize("field", ["id", *STEP_IDENTITY])
 def test_what_a_step_is_never_changes(request_step: Callable[..., JobStep], field: str) -> None:
     with pytest.raises(DatabaseError, match="work job step identity is immutable"):
         change(request_step(), field)

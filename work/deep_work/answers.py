@@ -57,6 +57,17 @@ class AnswerReader:
     def is_done(self) -> bool:
         return self._done is not None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model has said anything: what it says is paid for, also if it does not come to an end."""
+        return self._started or bool(self._text or self._calls)
+
+    @property
+    def so_far(self) -> Answer:
+        """What there is of it, whole or not."""
+        done = self._done or Done("")
+        return Answer("".join(self._text), tuple(self._calls), done.response_id, done.usage)
+
     def feed(self, event: Event) -> str:
         """Take one event; the text that it adds. Raises ProtocolViolation."""
         match event:
@@ -84,4 +95,4 @@ class AnswerReader:
         """The answer, once its end has come. Raises Unfinished."""
         if self._done is None:
             raise Unfinished
-        return Answer("".join(self._text), tuple(self._calls), self._done.response_id, self._done.usage)
+        return self.so_far

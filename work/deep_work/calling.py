@@ -30,6 +30,7 @@ MOST_PROBLEMS = 5
 EXACT = 2**53
 UNKNOWN_TOOL = "unsupported_tool_call"
 BAD_ARGUMENTS = "invalid_tool_arguments"
+LOST_ARGUMENTS = "tool_arguments_lost"
 NOT_ALLOWED = "insufficient_authority"
 TIMEOUT = "tool_timeout"
 
@@ -64,7 +65,11 @@ def checked(
         return Problem(
             StepStatus.REFUSED, NOT_ALLOWED, f"This job was not given {tool.authority}, which the tool needs."
         )
-    return _arguments(step.arguments, tool)
+    if step.exact is None:
+        return Problem(
+            StepStatus.FAILED, LOST_ARGUMENTS, "The arguments of the call were lost. Make the call again."
+        )
+    return _arguments(step.exact, tool)
 
 
 def _arguments(text: str, tool: Tool) -> dict[str, Any] | Problem:

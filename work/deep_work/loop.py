@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -184,42 +185,52 @@ class DeepWork:
         writer = TextWriter(
             self._ledger, self._id, self._generation, offset, replaces=len(text.encode()) > offset
         )
+        reader = AnswerReader()
         try:
-            answer = self._answer(look, ask, writer)
+            answer = self._answer(look, ask, writer, reader)
         except Stopped:
-            self._left_early(writer)
-            return None
+            if self._stop.reason == StopReason.FENCED:
+                raise JobFenced from None
+            self._broken_off(look, reader, writer)
+            return None  # the next round says why
         except TookTooLong:
-            self._left_early(writer)
+            self._broken_off(look, reader, writer)
             return self._end(TIME_IS_UP)
         except (ModelError, Unfinished) as error:
-            self._ledger(writer.flush)
+            self._broken_off(look, reader, writer, error.usage if isinstance(error, ModelError) else {})
             return self._failed(look, error)
         except ProtocolViolation as violation:
-            self._ledger(writer.flush)
+            self._broken_off(look, reader, writer)
             return self._end(End(JobStatus.FAILED, violation.code))
         then = self._ledger(lambda: self._settle(look, answer, writer))
         return self._carry_out(look, then) if isinstance(then, StepView) else then
 
-    def _answer(self, look: Look, ask: Ask, writer: TextWriter) -> Answer:
+    def _answer(self, look: Look, ask: Ask, writer: TextWriter, reader: AnswerReader) -> Answer:
         request = ModelRequest(
             model=self._conf.model,
             instructions=INSTRUCTIONS,
             items=dialogue(look.view, most_bytes=self._conf.dialogue_bytes, limit_code=ask.limit_code),
             offers=self._registry.offers(calling.authority_of(look.job)) if ask.offers_tools else (),
         )
-        reader = AnswerReader()
         for event in events_of(lambda: self._client.stream(request), stop=self._stop, until=look.until):
             writer.add(reader.feed(event))
             if reader.is_done:
                 break
         return reader.answer()
 
-    def _left_early(self, writer: TextWriter) -> None:
-        """The answer is not waited for any more; the next round says why."""
-        if self._stop.reason == StopReason.FENCED:
-            raise JobFenced
-        self._ledger(writer.flush)
+    def _broken_off(
+        self, look: Look, reader: AnswerReader, writer: TextWriter, told: Mapping[str, Any] | None = None
+    ) -> None:
+        """What there is of an answer is written down with what it used: by what the server told, or else by its size."""
+        answer = replace(reader.so_far, usage=told or reader.so_far.usage)
+        usage = self._counted(look, answer) if reader.has_begun or told else {}
+        self._ledger(lambda: self._write_broken(writer, usage))
+
+    def _write_broken(self, writer: TextWriter, usage: Mapping[str, Any]) -> None:
+        with transaction.atomic():
+            writer.flush()
+            if tokens_of(usage) and services.record_usage(self._id, self._generation, usage) != "ok":
+                raise JobFenced
 
     def _settle(self, look: Look, answer: Answer, writer: TextWriter) -> Left | StepView | None:
         """A whole answer with what it leads to, in one transaction: it counts once, or it is asked for again.

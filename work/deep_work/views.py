@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from work.arguments import exact
 from work.conf import WorkSettings, work_settings
 from work.models import Job, JobStep
 from work.prices import price_of, tokens
@@ -41,6 +42,7 @@ class StepView:
     call_id: str
     tool_name: str
     arguments: str
+    """As they are shown: without secrets."""
     status: StepStatus
     error_code: str | None = None
     is_hosts: bool = False
@@ -48,6 +50,8 @@ class StepView:
     report_offset: int = 0
     result: Any = field(default=None, repr=False)
     error: Any = field(default=None, repr=False)
+    exact: str | None = field(default=None, repr=False)
+    """As the model wrote them, of an open call; None where they cannot be had any more."""
 
     @property
     def is_open(self) -> bool:
@@ -126,6 +130,7 @@ def policy_in_force() -> Policy:
 def step_view(step: JobStep) -> StepView:
     """The row as the decision sees it. No query."""
     return StepView(
+        exact=None if step.is_terminal else exact(step),
         id=step.pk,
         call_id=step.provider_call_id,
         tool_name=step.tool_name,

@@ -11,6 +11,7 @@ from typing import Any
 
 from base.clock import database_now
 from base.redaction import redact
+from work import progress as progress_of_agent
 from work import watching
 from work.channel import limits
 from work.channel.errors import DelegationNotFound
@@ -57,11 +58,11 @@ def progress(machine: Machine, body: Any) -> None:
     delegation = _current(machine, fields)
     if delegation is None:
         return
-    text = redact(fields.text("text", limits.PROGRESS_BYTES))
+    text = progress_of_agent.heard(delegation, fields.text("text", limits.PROGRESS_BYTES))
     if text:
         append_report_delta(delegation.job_id, delegation.job.generation, text)
     delegation.tool_calls = max(delegation.tool_calls, _tool_calls(fields))
-    _save(delegation, "tool_calls")
+    _save(delegation, "tool_calls", "progress_state")
 
 
 def permission(machine: Machine, body: Any) -> None:

@@ -7,8 +7,10 @@ from uuid import UUID
 
 import structlog
 
+from work import progress
 from work.delegations.offers import OFFER, send_offer
 from work.models import Delegation, Machine, MachineFrame
+from work.services import append_report_delta
 from work.services.locking import locked
 from work.states import JobStatus
 
@@ -26,6 +28,7 @@ def offer_again(machine: Machine, known: Collection[tuple[str, int]]) -> int:
             continue
         if (str(job_id), delegation.attempt) in known or _is_on_its_way(delegation):
             continue
+        append_report_delta(job.pk, job.generation, progress.take_rest(job.pk))
         delegation.attempt += 1
         delegation.accepted_at = None
         delegation.save(update_fields=["attempt", "accepted_at"])

@@ -3,7 +3,9 @@ safe; the kinds say whether it can help."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from base.errors import CodedError
 
@@ -20,7 +22,15 @@ class ModelError(CodedError):
     code = "provider_failure"
 
     def __init__(
-        self, kind: Trouble, code: str, *, retry_after_seconds: float | None = None, detail: str | None = None
+        self,
+        kind: Trouble,
+        code: str,
+        *,
+        retry_after_seconds: float | None = None,
+        detail: str | None = None,
+        usage: Mapping[str, Any] | None = None,
     ) -> None:
+        """`usage`: what the server says that the broken answer used, if it does."""
         self.kind, self.retry_after_seconds = kind, retry_after_seconds
+        self.usage: Mapping[str, Any] = usage or {}
         super().__init__(code, detail)

@@ -126,13 +126,12 @@ def _told(event: Any) -> Iterator[Event]:
         case {"type": "response.output_item.done", "item": dict(item)}:
             yield from _item_told(item)
         case {"type": "response.completed", "response": dict(response)}:
-            usage = response.get("usage")
-            yield Done(str(response.get("id", "")), usage if isinstance(usage, dict) else {})
+            yield Done(str(response.get("id", "")), _usage(response))
         case {"type": "response.incomplete", "response": dict(response)}:
-            raise ModelError(Trouble.REFUSED, _incomplete(response))
+            raise ModelError(Trouble.REFUSED, _incomplete(response), usage=_usage(response))
         case {"type": "response.failed", "response": dict(response)}:
             error = response.get("error")
-            raise _failed(error.get("code") if isinstance(error, dict) else None)
+            raise _failed(error.get("code") if isinstance(error, dict) else None, _usage(response))
         case {"type": "error"}:
             raise _failed(cast("dict[str, Any]", event).get("code"))
         case {"type": str(kind)} if kind in _TELLING:
@@ -158,12 +157,19 @@ def _incomplete(response: dict[str, Any]) -> str:
     return "provider_content_filter" if reason == "content_filter" else "provider_incomplete"
 
 
-def _failed(said: object) -> ModelError:
+def _usage(response: dict[str, Any]) -> dict[str, Any]:
+    usage = response.get("usage")
+    return usage if isinstance(usage, dict) else {}
+
+
+def _failed(said: object, usage: dict[str, Any] | None = None) -> ModelError:
     code = said if isinstance(said, str) else None
     if code in _OUT_OF_MONEY:
-        return ModelError(Trouble.REFUSED, "provider_quota_exhausted")
+        return ModelError(Trouble.REFUSED, "provider_quota_exhausted", usage=usage)
     kind = Trouble.RETRY_LATER if code is None or code in _TRANSIENT else Trouble.REFUSED
-    return ModelError(kind, "rate_limited" if code == "rate_limit_exceeded" else "provider_error")
+    return ModelError(
+        kind, "rate_limited" if code == "rate_limit_exceeded" else "provider_error", usage=usage
+    )
 
 
 def _classified(error: OpenAIError) -> ModelError:

@@ -44,6 +44,12 @@ class Delegation(models.Model):
     refused_permissions = models.PositiveIntegerField(default=0)
     permissions = models.JSONField(default=list, blank=True, help_text="the last ones the agent asked for")
 
+    progress_state = models.BinaryField(
+        null=True,
+        editable=False,
+        help_text="where the redaction of what the agent says stands between two pieces of it, sealed",
+    )
+
     class Meta:
         db_table = "work_delegations"
         ordering = ["-offered_at"]

@@ -9,6 +9,8 @@ from typing import Any
 import pgtrigger
 from django.db import models
 
+from base.guards import with_key
+
 
 class JobScope(pgtrigger.Trigger):
     """A job belongs to the owner of its conversation; a delegation goes to a machine of that owner's account, with the
@@ -67,7 +69,7 @@ class JobTransition(pgtrigger.Trigger):
 
     def get_func(self, model: type[models.Model]) -> str:
         return f"""
-            if {_changed(model, self.identity)} or {_DELEGATION_CHANGED} then
+            if {_changed(model, with_key(model, self.identity))} or {_DELEGATION_CHANGED} then
                 raise exception 'work job identity is immutable';
             end if;
             {_moves(self.moves, "work job")}
@@ -99,7 +101,7 @@ class StepTransition(pgtrigger.Trigger):
 
     def get_func(self, model: type[models.Model]) -> str:
         return f"""
-            if {_changed(model, self.identity)} then
+            if {_changed(model, with_key(model, self.identity))} then
                 raise exception 'work job step identity is immutable';
             end if;
             {_moves(self.moves, "work job step")}

@@ -19,7 +19,7 @@ from work.states import STEP_MOVES, TERMINAL_STEPS, StepStatus
 IDENTITY = ["work_job", "sequence", "provider_call_id", "provider_item_id", "provider_response_id", "tool_name",
             "tool_version", "module_id", "module_artifact_digest", "catalog_digest", "arguments", "argument_digest",
             "report_offset", "requested_at"]  # fmt: skip
-FROZEN = ["status", "outcome_digest", "result", "error", "usage", "executor_id", "executor_disclosure",
+FROZEN = ["status", "outcome_digest", "result", "error", "usage", "executor_id", "executor_disclosure", "sealed_arguments",
           "target_receipt_refs", "attribution_refs", "started_at", "completed_at"]  # fmt: skip
 UNUSUAL = [status.value for status in StepStatus if status != StepStatus.SUCCEEDED]
 SHAPE = """case status
@@ -49,7 +49,14 @@ class JobStep(models.Model):
     module_id = models.CharField(max_length=128, null=True, blank=True)
     module_artifact_digest = models.CharField(max_length=64, null=True, blank=True)
     catalog_digest = models.CharField(max_length=64, null=True, blank=True)
-    arguments = models.TextField(blank=True, default="", help_text="as the model wrote them")
+    arguments = models.TextField(
+        blank=True, default="", help_text="as the model wrote them, secrets struck out"
+    )
+    sealed_arguments = models.BinaryField(
+        null=True,
+        editable=False,
+        help_text="as the model wrote them, where that is another text; until the call has ended",
+    )
     argument_digest = models.CharField(max_length=64)
     report_offset = models.PositiveIntegerField(
         default=0, help_text="bytes of the job's text that came before this call"

@@ -28,7 +28,12 @@ from work.services.steps import (
     request_job_step,
     start_job_step,
 )
-from work.services.writing import append_report_delta, checkpoint_delegation_session, record_continuation
+from work.services.writing import (
+    append_report_delta,
+    checkpoint_delegation_session,
+    record_continuation,
+    record_usage,
+)
 
 __all__ = [
     "Captured",
@@ -49,6 +54,7 @@ __all__ = [
     "look_at_held",
     "record_continuation",
     "record_failure",
+    "record_usage",
     "recover_interrupted_jobs",
     "refuse_job_step",
     "release",

@@ -14,7 +14,7 @@ from base.clock import database_now
 from base.faults import declare, fault_point
 from base.text import storable
 from conversations.models import Message
-from work import digests, incidents, limits, reports, watching
+from work import digests, incidents, limits, progress, reports, watching
 from work.errors import InvalidTransition, JobFenced
 from work.models import Job, JobStep
 from work.services.locking import locked
@@ -125,13 +125,14 @@ def _message(job: Job) -> Message | None:
 
 def _ending(job: Job, status: str, code: str | None, final_text: str | None) -> reports.Ending:
     delegation = job.delegation or {}
+    rest = progress.take_rest(job.pk) if job.kind == JobKind.DELEGATION else ""
     steps = JobStep.objects.filter(work_job=job).order_by("sequence").values_list("tool_name", "status")
     return reports.Ending(
         kind=job.kind,
         status=status,
         goal=job.goal,
         error_code=code,
-        text=job.report or "",
+        text=(job.report or "") + rest,
         final_text=final_text,
         agent=str(delegation.get("agent_id", "")),
         machine=str(delegation.get("machine_name", "")),
@@ -158,7 +159,10 @@ def close_step(step: JobStep, status: StepStatus, code: str) -> None:
     step.status, step.error, step.completed_at = status, error, database_now()
     step.executor_id = step.executor_id or "host"
     step.outcome_digest = digests.digest(outcome)
-    step.save(update_fields=["status", "error", "completed_at", "executor_id", "outcome_digest"])
+    step.sealed_arguments = None
+    step.save(
+        update_fields=["status", "error", "completed_at", "executor_id", "outcome_digest", "sealed_arguments"]
+    )
 
 
 def _tell(job: Job) -> None:

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from base.faults import declare, fault_point
 from base.text import storable
+from work import arguments as call_arguments
 from work import digests, limits, watching
 from work.errors import (
     InvalidToolArguments,
@@ -52,7 +53,7 @@ def request_job_step(
 ) -> JobStep:
     """Write a tool call down before anything of it is done. The same call id answers the step that is there.
 
-    `arguments` is the text that the model wrote. Unless `counted` is false (a call that is refused for a limit), it counts
+    `arguments` is the text that the model wrote; the row shows it without secrets (see `work.arguments`). Unless `counted` is false (a call that is refused for a limit), it counts
     as one of the job's tool calls. Raises JobNotFound, JobNotAcceptingSteps, JobFenced, InvalidToolArguments and
     StepLimitReached.
     """
@@ -76,7 +77,8 @@ def request_job_step(
             module_id=_cut(module_id, 128),
             module_artifact_digest=module_artifact_digest,
             catalog_digest=catalog_digest,
-            arguments=storable(arguments),
+            arguments=call_arguments.shown(storable(arguments)),
+            sealed_arguments=call_arguments.sealed(storable(arguments)),
             argument_digest=digests.argument_digest(arguments),
             report_offset=len((job.report or "").encode()),
             requested_at=job.now,
@@ -188,8 +190,9 @@ def _complete(step: JobStep, outcome: outcomes.Outcome, now: datetime) -> None:
     step.result, step.error, step.usage = outcome.result, outcome.error, outcome.usage
     step.executor_id, step.executor_disclosure = outcome.executor_id, outcome.executor_disclosure
     step.target_receipt_refs, step.attribution_refs = outcome.target_receipt_refs, outcome.attribution_refs
+    step.sealed_arguments = None
     step.save(
-        update_fields=["status", "completed_at", "outcome_digest", "result", "error", "usage", "executor_id",
+        update_fields=["status", "completed_at", "outcome_digest", "sealed_arguments", "result", "error", "usage", "executor_id",
                        "executor_disclosure", "target_receipt_refs", "attribution_refs"]
     )  # fmt: skip
 

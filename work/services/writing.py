@@ -55,6 +55,16 @@ def record_continuation(
     return "ok"
 
 
+def record_usage(job_id: UUID, generation: int, usage: Mapping[str, Any]) -> Fence:
+    """Add up what an answer used that broke off: it is paid for, and continues nothing."""
+    with transaction.atomic():
+        job = _held(job_id, generation)
+        if job is None:
+            return "fenced"
+        Job.objects.filter(pk=job.pk).update(usage=summed(job.usage, usage))
+    return "ok"
+
+
 def checkpoint_delegation_session(job_id: UUID, generation: int, session_id: str) -> Fence:
     """Keep the session by which the delegated work can be resumed, if the job runs and `generation` is its newest.
 

@@ -134,6 +134,7 @@ def test_a_create_key_is_one_box(make_box: MakeBox) -> None:
         ("box_id = null", ()),
         ("create_key = 'another'", ()),
         ("create_key = null", ()),
+        ("id = gen_random_uuid()", ()),
     ],
 )
 def test_who_a_box_is_does_not_change(

@@ -190,3 +190,14 @@ def attempt(owner, repository, issue, box, no_provider):
     return assignments.create(
         requesting_user=owner, repository_id=repository.pk, issue_number=issue.number, box_id=box.pk
     )
+
+
+@pytest.fixture
+def wanted(repository: Repository, issue: Issue, box: Box) -> dict[str, object]:
+    """What is posted for an attempt on the box."""
+    return {
+        "repository": str(repository.pk),
+        "issue_number": issue.number,
+        "box": box.label,
+        "command": "make",
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.machines.conftest import Wire
-from tests.machines.test_delegations import taken
+from tests.machines.delegating import taken
 from work.models import Delegation, Job
 from work.services import cancel_job, get_job
 

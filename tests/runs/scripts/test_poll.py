@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from runs.replies import parse_poll
-from runs.scripts import GitCredential, poll_script
+from runs.scripts import poll_script
 from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
 
 ENDS = {
@@ -227,104 +226,6 @@ def test_a_forbidden_run_is_absent(box: ScriptBox) -> None:
     box.probe()
 
     assert not box.poll().present
-
-
-def test_a_run_is_alive_until_its_shell_ended(box: ScriptBox) -> None:
-    box.dispatch("sleep 30")
-
-    reply = box.poll()
-
-    assert (reply.present, reply.alive, reply.exit) == (True, True, None)
-
-
-def test_a_run_whose_processes_vanished_is_not_alive(box: ScriptBox) -> None:
-    box.dispatch("kill -9 $PPID $$")
-
-    wait_until(lambda: not box.processes())
-    reply = box.poll(wait_seconds=5)
-
-    assert (reply.present, reply.alive, reply.exit) == (True, False, None)
-
-
-def test_the_credential_of_a_run_that_left_no_end_is_removed(box: ScriptBox) -> None:
-    credential = GitCredential("https://forge.example", "secret-of-this-run")
-    box.dispatch("kill -9 $PPID; echo killed; sleep 30", credential=credential)
-    wait_until(lambda: box.poll().log.size)
-    assert {"forge-credential", "gitconfig"} <= set(box.files())
-
-    os.kill(int((box.folder / "pid").read_text().split()[0]), signal.SIGKILL)
-    wait_until(lambda: not box.poll().alive)
-
-    assert not {"forge-credential", "gitconfig"} & set(box.files())
-
-
-def test_a_command_cannot_forbid_itself(box: ScriptBox) -> None:
-    box.dispatch("touch $OPENAGENTS_RUN_DIRECTORY/never; echo made; sleep 30")
-    wait_until(lambda: box.poll().log.size)
-
-    assert box.poll().alive
-    assert box.probe().present
-
-
-def test_a_run_whose_witness_was_killed_is_alive(box: ScriptBox) -> None:
-    box.dispatch("kill -9 $PPID; echo killed; exec sleep 30")
-
-    wait_until(lambda: box.poll().log.size)
-
-    assert box.poll().alive
-
-
-def test_a_run_without_a_pid_file_is_found_by_its_mark(box: ScriptBox) -> None:
-    box.dispatch("sleep 30")
-    (box.folder / "pid").unlink()
-    assert box.poll().alive
-
-    for pid in box.processes():
-        subprocess.run(["kill", "-9", str(pid)], check=True)
-
-    wait_until(lambda: not box.processes())
-    assert box.poll().alive is False
-
-
-@pytest.mark.parametrize(
-    "content", ["", "0\n", "1\n", "-1\n", "nonsense\n", "99999999999999999999\n", "1 2 3\n"]
-)
-def test_a_damaged_pid_file_is_not_believed(dash_box: ScriptBox, content: str) -> None:
-    dash_box.dispatch("sleep 30")
-    (dash_box.folder / "pid").write_text(content)
-
-    assert dash_box.poll().alive is (content != "99999999999999999999\n")
-    assert dash_box.kill(grace_seconds=0).cancelled
-
-
-def test_a_stranger_with_the_same_pid_is_not_the_run(box: ScriptBox) -> None:
-    box.ends("true")
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
-        _claim_pid(box, stranger.pid, started="12345")
-        (box.folder / "exit-code").unlink()
-
-        assert box.poll().alive is False
-        assert box.kill(grace_seconds=0).cancelled
-        assert stranger.poll() is None
-        stranger.kill()
-
-
-def test_a_pid_of_another_boot_is_not_the_run(box: ScriptBox) -> None:
-    box.ends("true")
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
-        started = Path(f"/proc/{stranger.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19]
-        _claim_pid(box, stranger.pid, started=started, boot="another-boot")
-        (box.folder / "exit-code").unlink()
-
-        assert box.poll().alive is False
-        assert box.kill(grace_seconds=0).cancelled
-        assert stranger.poll() is None
-        stranger.kill()
-
-
-def _claim_pid(box: ScriptBox, pid: int, *, started: str, boot: str | None = None) -> None:
-    boot = boot or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    (box.folder / "pid").write_text(f"{pid}\n{started} - - {boot}\n")
 
 
 class TestWaiting:

@@ -75,7 +75,7 @@ def test_who_takes_nothing_of_the_answer_is_left(server: WebServer, public: Repo
     path = forge_git.path_of(public.storage_key)
     (path / "large").write_bytes(os.urandom(16 * 2**20))  # more than the kernel keeps for a client
     blob = forge_git.run(path, "hash-object", "-w", "large").strip()
-    forge_git.run(path, "update-ref", "refs/heads/large", blob)
+    forge_git.run(path, "update-ref", "refs/tags/large", blob)
     want = f"0032want {blob}\n00000009done\n"
 
     with socket.socket() as client:

@@ -1,17 +1,20 @@
 """What an agent says while it works, in pieces that a machine sends: a secret that is cut in two by them is struck out all the same.
 
-What can still become a secret is held back, sealed, on the delegation's row until the next piece or the end decides about it.
+What can still become a secret is held back, sealed, on the delegation's row until the next piece or the end decides about it. Of
+that the report shows meanwhile what is but a name, so that it seldom ends in the middle of a word; the next piece takes it back.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
 
-from base.redaction import Redactor, RedactorState
+from base.redaction import Redactor, RedactorState, holds_nothing_secret_yet
 from base.sealing import SealBroken, seal, unseal
+from work import reports
 from work.models import Delegation
 
 log = structlog.get_logger(__name__)
@@ -19,30 +22,52 @@ log = structlog.get_logger(__name__)
 PURPOSE = "held progress"
 
 
-def heard(delegation: Delegation, piece: str) -> str:
-    """What became readable by this piece, which follows those before it. The caller has locked the row, and saves
-    `progress_state`."""
-    redactor = _redactor(delegation)
-    readable = "".join(part.text for part in redactor.feed(piece.encode("utf-8", "surrogatepass")))
-    delegation.progress_state = seal(PURPOSE, json.dumps(redactor.state.to_json()).encode())
-    return readable
+@dataclass
+class _Progress:
+    """Where the redaction stands, and how many bytes at the end of the report are shown for the time being."""
+
+    redactor: Redactor = field(default_factory=Redactor)
+    shown_bytes: int = 0
+
+    @classmethod
+    def of(cls, delegation: Delegation) -> _Progress:
+        if delegation.progress_state is None:
+            return cls()
+        try:
+            stored = json.loads(unseal(PURPOSE, bytes(delegation.progress_state)))
+        except SealBroken:
+            log.error("held_progress_cannot_be_opened", job=str(delegation.pk))
+            return cls()
+        return cls(Redactor(state=RedactorState.from_json(stored["redactor"])), stored["shown_bytes"])
+
+    def sealed(self) -> bytes:
+        stored = {"redactor": self.redactor.state.to_json(), "shown_bytes": self.shown_bytes}
+        return seal(PURPOSE, json.dumps(stored).encode())
+
+    def settled(self, report: str) -> str:
+        """The report without what is shown for the time being."""
+        return report.encode()[: len(report.encode()) - self.shown_bytes].decode("utf-8", "ignore")
 
 
-def take_rest(job_id: UUID) -> str:
-    """What was held back of an attempt that says nothing more, secrets struck out; it is no longer kept. The caller has locked the job."""
+def heard(delegation: Delegation, report: str, piece: str) -> str:
+    """The report with this piece, which follows those before it. The caller has locked the row, and saves `progress_state`."""
+    progress = _Progress.of(delegation)
+    parts = progress.redactor.feed(piece.encode("utf-8", "surrogatepass"))
+    text = reports.appended(progress.settled(report), "".join(part.text for part in parts))
+    held = progress.redactor.state.held.decode("utf-8", "ignore")
+    shown = reports.appended(text, held) if holds_nothing_secret_yet(held) else text
+    progress.shown_bytes = len(shown.encode()) - len(text.encode())
+    delegation.progress_state = progress.sealed()
+    return shown
+
+
+def settled(job_id: UUID, report: str) -> str:
+    """The report of an attempt that says nothing more: what was held back of it is told, secrets struck out, and no longer
+    kept. The caller has locked the job."""
     delegation = Delegation.objects.filter(pk=job_id, progress_state__isnull=False).first()
     if delegation is None:
-        return ""
+        return report
     Delegation.objects.filter(pk=job_id).update(progress_state=None)
-    return "".join(part.text for part in _redactor(delegation).flush())
-
-
-def _redactor(delegation: Delegation) -> Redactor:
-    if delegation.progress_state is None:
-        return Redactor()
-    try:
-        stored = json.loads(unseal(PURPOSE, bytes(delegation.progress_state)))
-    except SealBroken:
-        log.error("held_progress_cannot_be_opened", job=str(delegation.pk))
-        return Redactor()
-    return Redactor(state=RedactorState.from_json(stored))
+    progress = _Progress.of(delegation)
+    rest = "".join(part.text for part in progress.redactor.flush())
+    return reports.appended(progress.settled(report), rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .beginnings import holds_nothing_secret_yet
 from .mapping import redact, redact_mapping
 from .rules import MARK, URL_MARK
 from .stream import Piece, Policy, Redactor, RedactorState, signs_of_secrets
@@ -13,6 +14,7 @@ __all__ = [
     "Policy",
     "Redactor",
     "RedactorState",
+    "holds_nothing_secret_yet",
     "redact",
     "redact_mapping",
     "signs_of_secrets",

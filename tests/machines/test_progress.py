@@ -31,6 +31,30 @@ def test_a_secret_in_two_pieces_is_never_shown(connected: Wire, cut: int) -> Non
     assert more == "I found [REDACTED] in it."
 
 
+@pytest.mark.parametrize("word", ["words", "there", "the API key", "password", "https"])
+def test_a_word_that_could_only_name_a_secret_is_shown_at_once_and_once(connected: Wire, word: str) -> None:
+    job = taken(connected)
+
+    assert say(connected, job, f"Look: {word}") == f"Look: {word}"
+    assert say(connected, job, " and more.") == f"Look: {word} and more."
+
+
+def test_what_was_shown_for_the_time_being_is_taken_back(connected: Wire) -> None:
+    job = taken(connected)
+    assert say(connected, job, "It is ghp_") == "It is ghp_"
+
+    assert say(connected, job, SECRET[4:], ".") == "It is [REDACTED]."
+
+
+def test_a_report_that_is_full_stays_as_it_is(connected: Wire) -> None:
+    job = taken(connected)
+
+    full = say(connected, job, "ä" * 3_999 + " t")
+
+    assert len(full.encode()) == 8_000
+    assert say(connected, job, "oken") == full
+
+
 def test_what_is_held_back_is_readable_in_no_row(connected: Wire) -> None:
     job = taken(connected)
 
@@ -43,11 +67,11 @@ def test_what_is_held_back_is_readable_in_no_row(connected: Wire) -> None:
 
 def test_what_was_held_back_is_told_when_the_job_ends_without_a_last_word(connected: Wire) -> None:
     job = taken(connected)
-    assert say(connected, job, "Looking for ghp") == "Looking for "
+    assert say(connected, job, "Looking for ghp_abc") == "Looking for "
 
     ended = cancel_job(job.pk)
 
-    assert (ended.report or "").endswith("\n\nLooking for ghp")
+    assert (ended.report or "").endswith("\n\nLooking for ghp_abc")
     assert Delegation.objects.get(pk=job.pk).progress_state is None
 
 

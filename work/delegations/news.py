@@ -58,9 +58,10 @@ def progress(machine: Machine, body: Any) -> None:
     delegation = _current(machine, fields)
     if delegation is None:
         return
-    text = progress_of_agent.heard(delegation, fields.text("text", limits.PROGRESS_BYTES))
+    job, text = delegation.job, fields.text("text", limits.PROGRESS_BYTES)
     if text:
-        append_report_delta(delegation.job_id, delegation.job.generation, text)
+        report = progress_of_agent.heard(delegation, job.report or "", text)
+        append_report_delta(job.pk, job.generation, report, offset=0)
     delegation.tool_calls = max(delegation.tool_calls, _tool_calls(fields))
     _save(delegation, "tool_calls", "progress_state")
 

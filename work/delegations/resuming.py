@@ -28,7 +28,7 @@ def offer_again(machine: Machine, known: Collection[tuple[str, int]]) -> int:
             continue
         if (str(job_id), delegation.attempt) in known or _is_on_its_way(delegation):
             continue
-        append_report_delta(job.pk, job.generation, progress.take_rest(job.pk))
+        append_report_delta(job.pk, job.generation, progress.settled(job.pk, job.report or ""), offset=0)
         delegation.attempt += 1
         delegation.accepted_at = None
         delegation.save(update_fields=["attempt", "accepted_at"])

@@ -125,14 +125,16 @@ def _message(job: Job) -> Message | None:
 
 def _ending(job: Job, status: str, code: str | None, final_text: str | None) -> reports.Ending:
     delegation = job.delegation or {}
-    rest = progress.take_rest(job.pk) if job.kind == JobKind.DELEGATION else ""
+    text = job.report or ""
+    if job.kind == JobKind.DELEGATION:
+        text = progress.settled(job.pk, text)
     steps = JobStep.objects.filter(work_job=job).order_by("sequence").values_list("tool_name", "status")
     return reports.Ending(
         kind=job.kind,
         status=status,
         goal=job.goal,
         error_code=code,
-        text=(job.report or "") + rest,
+        text=text,
         final_text=final_text,
         agent=str(delegation.get("agent_id", "")),
         machine=str(delegation.get("machine_name", "")),

@@ -1,4 +1,4 @@
-"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test|bench|fuzz-api ARGUMENTS`.
+"""Make a checkout runnable, then become the command: `python -I bin/bootstrap up|test|bench|fuzz-api|faults ARGUMENTS`.
 
 Uses nothing but the standard library, since nothing is installed yet. It promises
 
@@ -28,12 +28,14 @@ REQUIREMENTS = {
     "test": DEVELOPMENT,
     "bench": DEVELOPMENT,
     "fuzz-api": DEVELOPMENT,
+    "faults": DEVELOPMENT,
 }
 PROGRAMS = {
     "up": ("openagents_site.launcher", "up"),
     "test": ("openagents_site.launcher", "test"),
     "bench": ("benchmarks",),
     "fuzz-api": ("tests.contract.fuzz_long",),
+    "faults": ("tests.faults.long",),
 }
 
 

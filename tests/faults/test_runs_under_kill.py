@@ -1,60 +1,43 @@
-"""Runs of known output while everything that drives them is killed at random moments.
+"""Runs of known output while everything that drives them is killed at random moments; then everything else, in every kind of
+trouble.
 
-`FAULT_RUNS=200` runs the long form, `FAULT_SEED=N` repeats what a failure printed.
+`FAULT_RUNS=200` runs the long form of the first, `bin/faults` that of the second; `FAULT_SEED=N` repeats what a failure printed.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import psutil
-import psycopg
 import pytest
 
-from base.embedded_postgres import Cluster
-from base.state_root import reachable_folder
 from runs.states import TERMINAL
-from tests.faults.installation import Api, Installation, Owner, answers, eventually
+from tests.faults.faulty_network import FaultyNetwork
+from tests.faults.house import WORKERS, House
+from tests.faults.installation import Api, Owner, eventually
+from tests.faults.invariants import told
 from tests.faults.known_runs import COUNTER, Known, known_run
-from tests.localbox.server import LocalboxServer
+from tests.faults.random_round import Round, endangered_house
 
 RUNS = int(os.environ.get("FAULT_RUNS", "40"))
 SEED = int(os.environ.get("FAULT_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 KILLS = max(8, RUNS // 4)
-WORKERS = ("worker-1", "worker-2")
 RUNS_PER_BOX = 4 if RUNS <= 40 else 10  # an owner may start ten a minute
+TROUBLE_SECONDS = 15.0
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300 + 6 * RUNS)]
 
 
-class House:
-    """An installation with a database of its own, and whoever kills its parts."""
+class Killed:
+    """A house, and what was killed of it."""
 
-    def __init__(self, stack: ExitStack, folder: Path) -> None:
-        self.cluster = Cluster(reachable_folder(folder / "postgres"))
-        self.cluster.start()
-        stack.callback(self.cluster.close)
-        self.provider = stack.enter_context(LocalboxServer())
-        database = self.cluster.ensure_database()
-        self.installation = stack.enter_context(
-            Installation(database, self.provider, {"RUN_POLL_INTERVAL_MS": "500"})
-        )
-        self.installation.migrate()
+    def __init__(self, made: House) -> None:
+        self.made, self.installation = made, made.installation
         self.kills: list[str] = []
-
-    def start(self) -> None:
-        self.installation.add_web(WEB_THREADS="64")
-        for name in WORKERS:
-            self.installation.add_worker(name)
-        self.installation.await_web()
 
     def kill_something(self, rng: random.Random) -> None:
         """Kill one part with -9 and start it again, as its supervisor would, after a moment."""
@@ -67,23 +50,16 @@ class House:
         pause = rng.uniform(0.0, 0.5)
         match victim:
             case "database":
-                pid = self.cluster.status().pid
-                assert pid is not None
-                psutil.Process(pid).kill()
-                eventually(lambda: self.cluster.poll() is not None)
-                time.sleep(pause)
-                self.cluster.start()
+                self.made.restart_database(pause)
             case "provider":
-                self.provider.kill9()
-                time.sleep(pause)
-                self.provider.start()
+                self.made.restart_provider(pause)
             case "both workers":
                 for name in WORKERS:
-                    self.installation.parts[name].kill9()
+                    self.made.kill_part(name)
             case _:
-                self.installation.parts[victim].kill9()
+                self.made.kill_part(victim)
         time.sleep(pause)
-        self.revive()
+        self.made.revive()
 
     def working(self) -> dict[str, int]:
         """What is up and at work, with how likely it is to be killed: a part that only starts is left alone, so that
@@ -91,32 +67,23 @@ class House:
         weights = {"database": 2}
         if self.kills.count("provider") < KILLS // 8:
             weights["provider"] = 1
-        if answers(f"{self.installation.url}/healthz"):
+        if self.made.serves():
             weights["web"] = 2
-        at_work = [name for name in WORKERS if self._works(name)]
+        at_work = [name for name in WORKERS if self.made.works(name)]
         weights |= dict.fromkeys(at_work, 3)
         return weights | ({"both workers": 2} if len(at_work) == 2 else {})
 
-    def _works(self, worker: str) -> bool:
-        part = self.installation.parts[worker]
-        return part.is_running and "worker_started" in part.said()
 
-    def revive(self) -> None:
-        for part in self.installation.parts.values():
-            part.ensure()
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(**self.cluster.connection().parameters()) as link:
-            return link.execute(query).fetchall()
+@pytest.fixture(scope="module")
+def endangered() -> Iterator[tuple[House, FaultyNetwork]]:
+    """One house for both tests: to make and start one takes longer than what happens in it."""
+    with endangered_house(SEED) as made:
+        yield made
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
-    folder = Path(tempfile.mkdtemp(prefix="faults-"))
-    folder.chmod(0o711)
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield House(stack, folder)
+def killed(endangered: tuple[House, FaultyNetwork]) -> Killed:
+    return Killed(endangered[0])
 
 
 def followed(api: Api, box: str, known: Known) -> dict[str, Any]:
@@ -154,17 +121,19 @@ def lived(url: str, owner: Owner, known_runs: list[Known]) -> Ended:
     return ended
 
 
-def started(house: House, rng: random.Random, pool: ThreadPoolExecutor) -> list[tuple[Owner, Future[Ended]]]:
-    owners = house.installation.owners(max(1, RUNS // RUNS_PER_BOX))
+def started(
+    killed: Killed, rng: random.Random, pool: ThreadPoolExecutor
+) -> list[tuple[Owner, Future[Ended]]]:
+    owners = killed.installation.owners(max(1, RUNS // RUNS_PER_BOX))
     return [
-        (owner, pool.submit(lived, house.installation.url, owner, [known_run(rng, f"run-{index}-{n}") for n in range(RUNS_PER_BOX)]))
+        (owner, pool.submit(lived, killed.installation.url, owner, [known_run(rng, f"run-{index}-{n}") for n in range(RUNS_PER_BOX)]))
         for index, owner in enumerate(owners)
     ]  # fmt: skip
 
 
-def counted(house: House, owner: Owner) -> list[str]:
+def counted(killed: Killed, owner: Owner) -> list[str]:
     """What the commands really left on their box: one line each time that one ran."""
-    api = Api(house.installation.url, owner.token)
+    api = Api(killed.installation.url, owner.token)
     path = f"boxes/{owner.boxes[0][0]}/commands"
     answer = api.insist(
         "POST", path, json={"command": f"cat {COUNTER} 2>/dev/null; true", "timeout_seconds": 20}
@@ -197,22 +166,22 @@ def left_on_the_machine(run_ids: set[str]) -> list[int]:
     return found
 
 
-def test_every_run_ends_right_whatever_is_killed(house: House) -> None:
+def test_every_run_ends_right_whatever_is_killed(killed: Killed) -> None:
     rng = random.Random(SEED)
     print(f"FAULT_SEED={SEED} FAULT_RUNS={RUNS}")
-    house.start()
+    killed.made.start()
     with ThreadPoolExecutor(RUNS) as pool:
-        threads = started(house, rng, pool)
+        threads = started(killed, rng, pool)
         futures = [future for _, future in threads]
         while wait(futures, timeout=rng.uniform(0.0, 2.0)).not_done:
-            house.revive()
-            if len(house.kills) < KILLS:
-                house.kill_something(rng)
+            killed.made.revive()
+            if len(killed.kills) < KILLS:
+                killed.kill_something(rng)
     everything = [(owner, future.result()) for owner, future in threads]
 
     wrong = []
     for owner, ended in everything:
-        times = counted(house, owner)
+        times = counted(killed, owner)
         wrong += [
             (known, run, output[-200:], times.count(known.key))
             for known, run, output in ended
@@ -220,21 +189,40 @@ def test_every_run_ends_right_whatever_is_killed(house: House) -> None:
         ]
     ended_runs = [run for _, ended in everything for _, run, _ in ended]
     lost = [run for run in ended_runs if run["state"] == "lost"]
-    print(f"{len(ended_runs)} runs, {len(house.kills)} kills, {len(lost)} never began")
+    print(f"{len(ended_runs)} runs, {len(killed.kills)} kills, {len(lost)} never began")
     assert wrong == []
     assert (
         len(lost) <= RUNS // 2
     )  # those that a kill met on their way to the box; more would say nothing of the rest
     assert len({run["id"] for run in ended_runs}) == RUNS
-    assert_nothing_is_left(house, {run["id"] for run in ended_runs})
+    assert_nothing_is_left(killed.made, {run["id"] for run in ended_runs})
+    for owner, _ in threads:  # the next test finds a house at rest
+        Api(killed.installation.url, owner.token).insist("POST", f"boxes/{owner.boxes[0][0]}/stop")
 
 
-def assert_nothing_is_left(house: House, run_ids: set[str]) -> None:
+def assert_nothing_is_left(made: House, run_ids: set[str]) -> None:
     states = ", ".join(f"'{state}'" for state in TERMINAL)
     stuck = f"""
         select id, state, lease_owner, lease_expires_at, next_step_at, kill_confirmed from box_runs
         where state not in ({states}) or lease_owner is not null or lease_expires_at is not null
            or next_step_at is not null or kill_confirmed = false"""
-    eventually(lambda: house.rows(stuck) == [], seconds=60)
-    assert house.rows("select count(*) from box_runs") == [(len(run_ids),)]
+    eventually(lambda: made.rows(stuck) == [], seconds=60)
+    assert made.rows("select count(*) from box_runs") == [(len(run_ids),)]
     eventually(lambda: left_on_the_machine(run_ids) == [], seconds=30)
+
+
+def test_every_promise_holds_whatever_befalls_an_installation(
+    endangered: tuple[House, FaultyNetwork],
+) -> None:
+    made, network = endangered
+    print(f"FAULT_SEED={SEED}")
+    made.start()
+
+    outcome = Round(
+        made, network, SEED, clients=3, say=lambda text: print(f"{time.strftime('%X')} {text}")
+    ).play(TROUBLE_SECONDS)
+
+    print(outcome.counts)
+    assert outcome.broken == {}, (
+        f"{told(outcome.broken)}\nagain: FAULT_SEED={SEED} bin/test {__file__}\n{outcome.logs[-20_000:]}"
+    )

@@ -1,0 +1,140 @@
+"""A row in the hands of writers of every kind, against a model of what may become of it.
+
+Hypothesis calls the product's own writers and raw SQL in any order. What the model allows must succeed, what it does not must be
+refused, by the database itself where the SQL is raw; after every step the row is what the model says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from django.db import DatabaseError, IntegrityError, connection, models, transaction
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from tests.models.tables import Moves
+
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+EXAMPLES, STEPS = (1000, 50) if THOROUGH else (int(os.environ.get("EX", "40")), 20)
+
+
+class OneRow(RuleBasedStateMachine):
+    """Everything of an example happens in a savepoint that is rolled back. `model` is the table, `row_id` its row."""
+
+    model: ClassVar[type[models.Model]]
+    row_id: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._example = transaction.atomic()
+        self._example.__enter__()
+        with connection.cursor() as cursor:
+            cursor.execute("set constraints all immediate")
+
+    def teardown(self) -> None:
+        """The example is over: its history is looked at as a whole, and everything is undone."""
+        try:
+            if hasattr(self, "row_id"):
+                self.assert_history()
+        finally:
+            transaction.set_rollback(True)
+            self._example.__exit__(None, None, None)
+
+    def assert_history(self) -> None:
+        """What was written down of the row's way is a way that it may go, and ends where it is."""
+
+    @property
+    def table(self) -> str:
+        return self.model._meta.db_table
+
+    def row(self) -> Any:
+        """The row as it is now."""
+        return self.model._default_manager.get(pk=self.row_id)
+
+    def put(self, column: str, value: Any) -> str | None:
+        """Write one column by raw SQL. None if it was taken, else why it was not; nothing has changed then."""
+        return attempted(f'update {self.table} set "{column}" = %s where id = %s', value, self.row_id)
+
+    def probe(self, column: str) -> str | None:
+        """Write another value than the column has, and take it back. None if that was taken, else why it was not."""
+        field = next(field for field in self.model._meta.concrete_fields if field.column == column)
+        with undone():
+            value = another(field, getattr(self.row(), field.attname))
+            return self.put(column, value)
+
+    def assert_kept(self, columns: Iterable[str]) -> None:
+        """No other value is taken for any of these columns, and it is a trigger that says so."""
+        for column in columns:
+            why = self.probe(column)
+            assert why is not None, f"{column} was changed"
+            assert "RaiseException" in why, f"{column}: {why}"
+
+    def assert_stays(self) -> None:
+        """The row can neither be deleted nor lose its table."""
+        assert attempted(f"delete from {self.table} where id = %s", self.row_id) is not None
+        why = attempted(f"truncate {self.table}")
+        assert why is not None
+        assert "referenced in a foreign key" in why, why
+
+
+class undone:
+    """What is written within is taken back."""
+
+    def __enter__(self) -> None:
+        self._savepoint = transaction.savepoint()
+
+    def __exit__(self, *_: object) -> None:
+        transaction.savepoint_rollback(self._savepoint)
+
+
+def attempted(statement: str, *values: Any) -> str | None:
+    """Execute it. None if the database took it, else the kind and the words of its refusal."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(statement, values)
+    except (DatabaseError, IntegrityError) as error:
+        return f"{type(error.__cause__).__name__}: {error}"
+    return None
+
+
+def another(field: models.Field[Any, Any], value: Any) -> Any:
+    """A value that the column's type takes, and that is not the one it has."""
+    if field.choices:
+        return next(str(choice) for choice, _ in field.choices if str(choice) != str(value))
+    kind = (field.target_field if field.is_relation else field).get_internal_type()  # type: ignore[attr-defined]
+    if "Integer" in kind or "Auto" in kind:
+        return (value or 0) + 7
+    texts = {
+        "BooleanField": str(not value).lower(),
+        "JSONField": '{"another": true}',
+        "DateTimeField": "2001-01-01T00:00:00Z",
+        "UUIDField": "00000000-0000-4000-8000-000000000000",
+    }
+    return texts.get(kind, "another")
+
+
+def check(machine: type[OneRow], **given: Any) -> None:
+    """Let Hypothesis look for an order of calls after which the row is not what the model says. `given`: what all examples share."""
+    made = type(machine.__name__, (machine,), given)
+    budget = settings(
+        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
+    )  # fmt: skip
+    run_state_machine_as_test(made, settings=budget)
+
+
+def history_of(table: str, column: str, row_id: Any) -> list[str]:
+    """The states of a row in the order in which they were written down."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"select {column} from {table} where pgh_obj_id = %s order by pgh_id", [row_id])
+        return [state for (state,) in cursor.fetchall()]
+
+
+def assert_legal(states: Sequence[str], moves: Moves, first: str, last: str) -> None:
+    """The way begins and ends like this, and each move is one of `moves`; the same again is none."""
+    assert (states[0], states[-1]) == (first, last)
+    assert [
+        pair for pair in itertools.pairwise(states) if pair[0] != pair[1] and pair[1] not in moves[pair[0]]
+    ] == []

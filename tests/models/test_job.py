@@ -1,0 +1,169 @@
+"""A job and one step of it, from acceptance to report, by every writer and in any order."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from base.pump import Holder
+from conversations.models import Conversation
+from conversations.services import ensure_conversation
+from tests.models.rows import OneRow, assert_legal, attempted, check, history_of
+from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES
+from work.errors import InvalidTransition, JobFenced, JobHeld, JobTerminal, WorkError
+from work.models import Job
+from work.services import (
+    append_report_delta,
+    cancel_job,
+    claim_for_run,
+    create_job,
+    finish_job,
+    record_failure,
+    release,
+)
+
+pytestmark = pytest.mark.django_db
+AGES = st.integers(0, 2)
+EQUAL_FAILURES = 5
+
+
+class OneJob(OneRow):
+    """`age` is how many claims a writer is behind: only 0 may write."""
+
+    model = Job
+    conversation: Conversation
+
+    @initialize()
+    def accept(self) -> None:
+        made = create_job(
+            conversation_id=self.conversation.pk,
+            owner_visitor_id=self.conversation.visitor_id,
+            goal=f"do it {uuid.uuid4()}",
+        )
+        self.row_id, self.state, self.generation = made.pk, "queued", 0
+        self.held = self.cancel_asked = False
+        self.failures = 0
+        self.account: dict[str, Any] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in JOB_ENDS
+
+    def answer(self, write: Any, *refusals: type[WorkError] | None) -> Any:
+        """What the write answers; None if it is refused as the first of `refusals` that is one says."""
+        wanted = next((kind for kind in refusals if kind is not None), None)
+        if wanted is None:
+            return write()
+        with pytest.raises(wanted):
+            write()
+        return None
+
+    @rule(only_if_free=st.booleans())
+    def claim(self, only_if_free: bool) -> None:
+        refusal = JobTerminal if self.is_over else JobHeld if only_if_free and self.held else None
+        if self.answer(lambda: claim_for_run(self.row_id, Holder(), only_if_free=only_if_free), refusal):
+            self.state, self.held, self.generation = "running", True, self.generation + 1
+
+    @rule(age=AGES)
+    def give_back(self, age: int) -> None:
+        mine = self.state == "running" and age == 0
+        assert release(self.row_id, self.generation - age) == ("ok" if mine else "fenced")
+        self.held = self.held and not mine
+
+    @rule(age=AGES)
+    def append(self, age: int) -> None:
+        mine = self.state == "running" and age == 0
+        assert append_report_delta(self.row_id, self.generation - age, "x") == ("ok" if mine else "fenced")
+
+    @rule(age=AGES)
+    def fail_once(self, age: int) -> None:
+        """The fifth failure of a kind in a row is the end; a job whose end was asked for is cancelled by its first."""
+        mine = self.state == "running" and age == 0
+        write = lambda: record_failure(self.row_id, self.generation - age, "model_unavailable")  # noqa: E731
+        if self.answer(write, None if mine else JobFenced) is None:
+            return
+        self.failures, self.held = self.failures + 1, False
+        if self.cancel_asked:
+            self.state = "cancelled"
+        elif self.failures >= EQUAL_FAILURES:
+            self.state = "failed"
+
+    @rule(age=AGES, end=st.sampled_from(sorted(JOB_ENDS)), final=st.sampled_from([None, "word"]))
+    def finish(self, age: int, end: str, final: str | None) -> None:
+        fenced = JobFenced if age and not self.is_over else None
+        illegal = None if self.is_over or end in JOB_MOVES[self.state] else InvalidTransition
+        write = lambda: finish_job(self.row_id, end, final_text=final, generation=self.generation - age)  # noqa: E731
+        if self.answer(write, fenced, illegal) and not self.is_over:
+            self.state, self.held = end, False
+
+    @rule()
+    def cancel(self) -> None:
+        """At once where nobody is at work, else a wish for whoever is."""
+        cancel_job(self.row_id)
+        if self.is_over:
+            return
+        self.cancel_asked = True
+        self.state = self.state if self.held else "cancelled"
+
+    @rule(state=st.sampled_from([*sorted(JOB_MOVES), "paused"]))
+    def put_state(self, state: str) -> None:
+        """Raw SQL goes the same ways; a state alone makes no end, which needs its report and its time."""
+        why = self.put("status", state)
+        legal = state in JOB_MOVES[self.state]
+        whole = state not in JOB_ENDS or self.is_over
+        assert (why is None) == (legal and whole), why
+        self.state = state if why is None else self.state
+
+    @rule(end=st.sampled_from(sorted(JOB_ENDS)))
+    def put_end(self, end: str) -> None:
+        """With both, it is one."""
+        why = attempted(
+            "update work_jobs set status = %s, report = 'told', completed_at = clock_timestamp(), lease_owner = null,"
+            " lease_expires_at = null, next_step_at = null where id = %s",
+            end, self.row_id,
+        )  # fmt: skip
+        assert (why is None) == (not self.is_over and end in JOB_MOVES[self.state]), why
+        if why is None:
+            self.state, self.held = end, False
+
+    @rule(column=st.sampled_from(JOB_IDENTITY))
+    def keeps_its_identity(self, column: str) -> None:
+        self.assert_kept([column])
+
+    @precondition(lambda self: self.is_over)
+    @rule(column=st.sampled_from(JOB_ACCOUNT))
+    def keeps_its_account(self, column: str) -> None:
+        self.assert_kept([column])
+
+    @rule()
+    def never_gets_younger(self) -> None:
+        """An old holder cannot be made the newest again."""
+        assert self.put("generation", self.generation - 1) is not None
+
+    @rule()
+    def stays(self) -> None:
+        self.assert_stays()
+
+    @invariant()
+    def is_as_the_model_says(self) -> None:
+        if not hasattr(self, "state"):
+            return
+        row = self.row()
+        assert (row.status, row.generation) == (self.state, self.generation)
+        assert (row.lease_expires_at is not None) == self.held
+        if self.is_over:
+            assert row.report.strip()
+            account = {column: getattr(row, column) for column in JOB_ACCOUNT}
+            self.account = self.account or account
+            assert account == self.account
+
+    def assert_history(self) -> None:
+        assert_legal(history_of("work_jobs_history", "status", self.row_id), JOB_MOVES, "queued", self.state)
+
+
+def test_whatever_is_written_a_job_moves_from_its_acceptance_to_one_end(db: None) -> None:
+    check(OneJob, conversation=ensure_conversation("models"))

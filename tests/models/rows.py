@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from tests.models.tables import Moves
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
-EXAMPLES, STEPS = (1000, 50) if THOROUGH else (int(os.environ.get("EX", "40")), 20)
+EXAMPLES, STEPS = (1000, 50) if THOROUGH else (30, 20)
 
 
 class OneRow(RuleBasedStateMachine):

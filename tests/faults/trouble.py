@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import collections
 import random
-import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from tests.faults.clock_steps import step_clock
+from tests.faults.fault_points import DRIVEN, declared
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import WORKERS, House
-from tests.faults.installation import REPOSITORY
 
 STEPS_SECONDS = (-20.0, -5.0, 10.0, 60.0, 120.0)
 WEATHER = (0.0, 0.05, 0.15, 0.3, 0.6)
-APPS = ("boxes", "runs", "work", "forge")
 POINT_SHARE = 0.3
 """How often a worker that comes back is to die at a point of its own."""
-
-
-def fault_points() -> list[str]:
-    """The names of every fault point of the product that a worker may meet."""
-    found: set[str] = set()
-    for file in (path for app in APPS for path in Path(REPOSITORY, app).rglob("*.py")):
-        found |= set(re.findall(r'declare\(\s*"([a-z_.]+)"', file.read_text()))
-    return sorted(found)
 
 
 class Trouble:
@@ -37,7 +26,7 @@ class Trouble:
     ) -> None:
         self.made, self.network, self.rng, self.say = made, network, rng, say
         self.counts: collections.Counter[str] = collections.Counter()
-        self._points = fault_points()
+        self._points = list(declared(DRIVEN))
 
     def step(self) -> None:
         """One trouble, and whoever was killed comes back."""

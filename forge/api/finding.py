@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db.models import QuerySet
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from accounts.caller import user_of
@@ -41,9 +42,10 @@ def writable_repository(request: Request, repository_id: UUID) -> Repository:
 
 
 def own_repository(request: Request, repository_id: UUID) -> Repository:
-    """Raises RepositoryNotFound, and NotAKeeper for one that is not the caller's to change."""
+    """Raises RepositoryNotFound, and NotAKeeper for one that is not the caller's to change. Staff may look at everybody's."""
     found = find_repository(request, repository_id)
-    if not may_change(user_of(request), found):
+    looks = request.method in SAFE_METHODS and all_owners(request)
+    if not looks and not may_change(user_of(request), found):
         raise NotAKeeper
     return found
 

@@ -114,7 +114,7 @@ class GrantMachineSerializer(StrictSerializer):
 class MachineGrants(OwnedList):
     """The computers that may use a repository by their own tokens."""
 
-    lookup_errors = ("repository_not_found",)
+    lookup_errors = ("repository_not_found", "repository_not_yours_to_change")
     queryset = MachineGrant.objects.none()
     serializer_class = GrantSerializer
     write_scope = Scope.FORGE_WRITE
@@ -126,7 +126,7 @@ class MachineGrants(OwnedList):
     @extend_schema(
         summary="Let a computer fetch or push",
         parameters=[KEY],
-        extensions=refusals("repository_not_yours_to_change", "machine_not_found", *KEY_ERRORS),
+        extensions=refusals("machine_not_found", *KEY_ERRORS),
         description="By its own token, while it is paired. A grant that it has already is replaced.",
         request=GrantMachineSerializer,
         responses={201: GrantSerializer},

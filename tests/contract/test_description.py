@@ -56,6 +56,12 @@ def test_every_error_answer_lists_its_codes_with_an_example_of_each(
             )
 
 
+def test_what_is_shown_to_keepers_alone_says_so(operations: dict[str, dict[str, Any]]) -> None:
+    codes = operations["GET /api/v1/repositories/{repository_id}/machines"]["x-error-codes"]
+
+    assert "repository_not_yours_to_change" in codes
+
+
 def test_whoever_is_not_signed_in_and_what_is_unavailable_is_answered_everywhere(
     operations: dict[str, dict[str, Any]],
 ) -> None:

@@ -259,6 +259,10 @@ def test_staff_see_all(api_of, staff, repository, client, wanted):
     assert len(api_of(staff).get(f"{API}/repositories?all=true").json()["results"]) == 1
     assert len(api_of(staff).get(f"{API}/assignments?all=true").json()["results"]) == 1
     assert api_of(staff).get(f"{API}/repositories").json()["results"] == []
+    assert api_of(staff).get(address(repository, "machines") + "?all=true").json()["results"] == []
+    machine = {"machine": str(uuid.uuid4()), "operations": ["read"]}
+    refused = api_of(staff).post(address(repository, "machines") + "?all=true", machine)
+    assert code_of(refused) == "repository_not_yours_to_change"
 
 
 def test_a_member_whose_name_nobody_can_have_is_not_there(client, repository):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.database import throwaway_database
+from benchmarks.database import throwaway_database, without_indexes
 from benchmarks.results import Row, report
 
 ROWS = 1_000_000
@@ -127,21 +127,12 @@ def _write(first: int, last: int) -> None:
         if first == 0:
             cursor.execute(_OWNERS, values)
         for table, statement in zip(TABLES, (_BOXES, _RUNS, _SIGHTINGS), strict=True):
-            cursor.execute(_INDEXES, [table])
-            indexes = cursor.fetchall()  # made again afterwards, which is faster than keeping them
-            for name, _ in indexes:
-                cursor.execute(f"drop index {name}")
-            cursor.execute(statement, values)
-            for _, definition in indexes:
-                cursor.execute(definition)
+            with without_indexes(table):
+                cursor.execute(statement, values)
         cursor.execute("set session_replication_role = origin")
         cursor.execute("vacuum analyze")
 
 
-_INDEXES = """
-    select indexname, indexdef from pg_indexes
-    where tablename = %s and indexname not in (select conname from pg_constraint)
-"""
 _AT = "now() - (%(all)s - n) * interval '1 minute'"
 _CONVERSATION = "md5('conversation' || n %% %(owners)s)::uuid"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from benchmarks.database import throwaway_database
+from benchmarks.database import throwaway_database, without_indexes
 from benchmarks.results import Row, quantile, report
 
 ROWS = 1_000_000
@@ -145,11 +145,12 @@ def _multiply(row: Any, **changed: str) -> None:
     values = {**{column: f't."{column}"' for column in columns}, "id": "gen_random_uuid()", **changed}
     names = ", ".join(f'"{column}"' for column in columns)
     _execute(f"alter table {meta.db_table} disable trigger user")
-    _execute(
-        f"insert into {meta.db_table} ({names}) select {', '.join(values[column] for column in columns)}"  # noqa: S608
-        f" from {meta.db_table} t, generate_series(1, {ROWS}) n where t.id = %s",
-        [row.pk],
-    )
+    with without_indexes(meta.db_table):
+        _execute(
+            f"insert into {meta.db_table} ({names}) select {', '.join(values[column] for column in columns)}"  # noqa: S608
+            f" from {meta.db_table} t, generate_series(1, {ROWS}) n where t.id = %s",
+            [row.pk],
+        )
     _execute(f"alter table {meta.db_table} enable trigger user")
 
 

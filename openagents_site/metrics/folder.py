@@ -35,6 +35,9 @@ def count_in(folder: Path, role: str) -> Path | None:
         log.warning("metrics_folder_unusable: %s (%s)", own, error.strerror)
         return None
     os.environ[VARIABLE] = str(own)
+    from openagents_site.metrics import allocated  # it loads the library, which looks for the variable then
+
+    allocated.use()
     return own
 
 

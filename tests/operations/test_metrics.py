@@ -367,6 +367,46 @@ def this_process_counts_in(folder_of_all: Path) -> None:
     (own / f"counter_{os.getpid()}.db").touch()
 
 
+FULL = """
+mount -t tmpfs -o size=160k full "$1" && "$2" -c "$3" "$1"
+"""
+FILLING = """
+import os, socket, sys
+from pathlib import Path
+from openagents_site.metrics.folder import count_in
+place = Path(sys.argv[1])
+count_in(place, "worker")
+from base import measures
+count = measures.TASKS.labels
+count("before", "settled").inc()
+filling = os.open(place / "what fills the disk", os.O_CREAT | os.O_WRONLY)
+try:
+    while os.write(filling, b"x" * 4096):
+        pass
+except OSError as error:
+    print(error.strerror)
+for number in range(3000):
+    count(f"driver {number}", "settled").inc()
+measures.PASSES.labels("late", "done").inc()
+count("before", "settled").inc()
+print(count("before", "settled")._value.get(), count("driver 2999", "settled")._value.get())
+"""
+
+
+def test_a_full_disk_costs_the_counters_and_nothing_else(tmp_path: Path):
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", FULL, "sh", tmp_path, sys.executable, FILLING],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines() == ["No space left on device", "2.0 1.0"]
+    assert "metrics_kept_in_memory" in done.stderr
+
+
 def test_a_command_counts_for_itself_alone(tmp_path: Path):
     assert folder.count_in(tmp_path, "") is None
     assert list(tmp_path.iterdir()) == []

@@ -38,7 +38,7 @@ class IdempotencyInProgress(CodedError):
 
 
 class InvalidIdempotencyKey(CodedError):
-    """An idempotency key has 1 to 256 bytes."""
+    """The header `Idempotency-Key` has 1 to 256 bytes."""
 
     code = "invalid_idempotency_key"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import structlog
@@ -28,11 +28,12 @@ PROVIDER_TIMEOUT_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: whether it is good, and what to do if it is not."""
+    """One check: whether it is good, what to do if it is not, and whether web cannot work without it."""
 
     name: str
     good: bool
     remedy: str = ""
+    is_needed: bool = True
 
 
 @require_safe
@@ -43,9 +44,13 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when database, migrations, schedules, worker and provider are good, else 503 with what is not."""
+    """200 when database, migrations, schedules and provider are good, else 503 with what is not.
+
+    Whether a worker lives is told and changes nothing: without one everything is slower, and a balancer that took web away
+    for it would make that worse.
+    """
     findings = examine()
-    good = all(finding.good for finding in findings)
+    good = all(finding.good or not finding.is_needed for finding in findings)
     body = {
         "status": "ready" if good else "not ready",
         "checks": {finding.name: "ok" if finding.good else finding.remedy for finding in findings},
@@ -63,7 +68,7 @@ def examine() -> list[Finding]:
         database,
         _checked("migrations", migrated, "run manage.py migrate"),
         _checked("schedules", _scheduled, "run manage.py setup_schedules"),
-        _checked("worker", _worker_lives, "start manage.py run_worker"),
+        replace(_checked("worker", _worker_lives, "start manage.py run_worker"), is_needed=False),
         provider,
     ]
 

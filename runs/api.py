@@ -38,7 +38,7 @@ KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 256},
     OpenApiParameter.HEADER,
-    description="1 to 256 bytes, here or as `idempotency_key` in the body. The same key with the same box and command gets the "
+    description="Required, 1 to 256 bytes, here or as `idempotency_key` in the body. The same key with the same box and command gets the "
     "same run.",
 )
 OFFSET = OpenApiParameter("offset", int, description="Byte offset in what the command wrote.")

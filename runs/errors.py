@@ -38,7 +38,7 @@ class InvalidCommand(RunError):
 
 
 class InvalidIdempotencyKey(RunError):
-    """An idempotency key of 1 to 256 bytes is required."""
+    """An idempotency key of 1 to 256 bytes is required: the header `Idempotency-Key`, or `idempotency_key` in the body."""
 
     code = "invalid_idempotency_key"
 

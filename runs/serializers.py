@@ -56,7 +56,10 @@ class CreateRunSerializer(StrictSerializer):
         trim_whitespace=False, allow_blank=True, help_text="Shell text, 1 to 8,000 bytes."
     )
     idempotency_key = serializers.CharField(
-        required=False, allow_blank=True, trim_whitespace=False, help_text="Or the header `Idempotency-Key`."
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="Required, here or as the header `Idempotency-Key`.",
     )
 
 

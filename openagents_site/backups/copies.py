@@ -57,10 +57,10 @@ def backup(folder: Path) -> Copy:
     repository without its receipt. Raises BackupFailed.
     """
     _make(folder)
-    database.dump(folder / DUMP)
+    database.dump(_private(folder / DUMP))
     rows = database.counts()
     for name, source in FOLDERS.items():
-        _pack(source(), folder / name)
+        _pack(source(), _private(folder / name))
     files = {name: _measured(folder / name) for name in (DUMP, *FOLDERS)}
     copy = Copy(database_now().isoformat(), database.server_version(), files, _migrations(), rows)
     _write(folder / MANIFEST, {"format": FORMAT} | copy.__dict__)
@@ -129,6 +129,13 @@ def _holds_anything(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
+def _private(path: Path) -> Path:
+    """The path of an empty file that nobody else may read, wherever the copy is taken to."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    return path
+
+
 def _pack(source: Path, to: Path) -> None:
     with tarfile.open(to, "w") as archive:
         if source.is_dir():
@@ -161,7 +168,7 @@ def _migrations() -> list[str]:
 def _write(path: Path, value: Any) -> None:
     """Whole or not at all."""
     unfinished = path.with_suffix(".part")
-    with unfinished.open("w") as file:
+    with _private(unfinished).open("w") as file:
         json.dump(value, file, indent=1)
         file.flush()
         os.fsync(file.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .api_client import Api, ApiError
 from .part import Part
@@ -46,15 +47,17 @@ def wait_until_ready(
 
 
 def what_is_missing(api: Api) -> str:
-    """Empty if all is good; else what /readyz names, with what it says of it, or the web server itself."""
+    """Empty if all is good, the worker too; else what /readyz names, with what it says of it, or the web server itself."""
     try:
-        api.get("/readyz")
+        return _named(api.get("/readyz"))
     except ApiError as error:
-        checks = error.body.get("checks", {})
-        named = [f"{name} ({told})" for name, told in checks.items() if told != "ok" and name != STARTED_HERE]
-        named += [STARTED_HERE] if checks.get(STARTED_HERE, "ok") != "ok" else []
-        return ", ".join(named) or ("the web server" if error.status == 0 else error.detail)
-    return ""
+        return _named(error.body) or ("the web server" if error.status == 0 else error.detail)
+
+
+def _named(body: dict[str, Any]) -> str:
+    checks = body.get("checks", {})
+    named = [f"{name} ({told})" for name, told in checks.items() if told != "ok" and name != STARTED_HERE]
+    return ", ".join(named + ([STARTED_HERE] if checks.get(STARTED_HERE, "ok") != "ok" else []))
 
 
 def culprit(parts: Sequence[Part], missing: str) -> Part | None:

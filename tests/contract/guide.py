@@ -12,6 +12,7 @@ from openagents_site.api.examples import recorded
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "api.md"
 MARKED = re.compile(r"^(<!-- (\w+ /\S+) -->)\n(?:\n```\n.*?\n```\n)?", re.M | re.S)
 MOST_LINES = 32
+REQUIRE_A_KEY = {"POST /api/v1/runs"}
 
 
 def rendered(text: str) -> str:
@@ -23,6 +24,8 @@ def rendered(text: str) -> str:
 def _exchange(operation: str, example: dict[str, Any]) -> str:
     method = operation.split(" ")[0]
     asked = f"{method} {example['path']}"
+    if operation in REQUIRE_A_KEY:
+        asked += "\nIdempotency-Key: one-of-your-own"
     if example["body"] is not None:
         asked += "\n" + json.dumps(example["body"], ensure_ascii=False)
     return f"{asked}\n\n{example['status']}\n{_shortened(_text(example['answer']))}"

@@ -112,6 +112,7 @@ def test_a_copy_put_back_is_the_installation_again(make_database: Callable[[], C
     assert "rows" in ok(manage("backup", str(copy)))
     assert "was restored" in ok(other("restore", str(copy)))
 
+    assert {file.stat().st_mode & 0o077 for file in copy.iterdir()} == {0}
     assert rows_of(here) == rows_of(there)
     assert guards_of(here) == guards_of(there)
     assert (

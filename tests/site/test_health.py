@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -10,9 +11,11 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from boxes import slots
+from openagents_site.launcher.api_client import Api
 from openagents_site.launcher.provision import reason
-from openagents_site.launcher.readiness import REFUSES_KEY
+from openagents_site.launcher.readiness import REFUSES_KEY, what_is_missing
 from openagents_site.periodic import ensure_reconcile_slot
+from openagents_site.schedules import install
 from tests.fakes.provider import FakeProvider
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +53,25 @@ def test_it_names_what_is_missing_and_what_to_do(client: Client, provider: FakeP
         "worker": "start manage.py run_worker",
         "provider": "ok",
     }
+
+
+def test_web_is_ready_without_a_worker_and_says_that_there_is_none(client: Client, provider: FakeProvider):
+    install()
+    ensure_reconcile_slot()
+
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+    assert answer.json()["checks"]["worker"] == "start manage.py run_worker"
+
+
+def test_a_start_waits_for_the_worker_although_web_is_ready_without_one(
+    client: Client, provider: FakeProvider, live_server: Any
+):
+    install()
+    ensure_reconcile_slot()
+
+    assert what_is_missing(Api(live_server.url, "")) == "worker"
 
 
 def test_a_migration_that_was_not_applied_is_named(client: Client, provider: FakeProvider):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
@@ -10,19 +10,31 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
 from accounts.scopes import Scope
+from accounts.serializers import LONGEST_LIFE_DAYS
 from accounts.services import InvalidToken, create_token
+
+
+def days(text: str) -> int:
+    """A number of days that a token may be good for. Raises ArgumentTypeError."""
+    if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LIFE_DAYS:
+        raise ArgumentTypeError(f"{text!r} is no number of days from 1 to {LONGEST_LIFE_DAYS}")
+    return int(text)
 
 
 class Command(BaseCommand):
     help = "Create an API token of a user and print it; it is shown this once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username")
+        parser.add_argument("username", help="as it signs in, such as admin")
         parser.add_argument("--name", default="", help="what it is for")
         parser.add_argument(
             "--scope", action="append", choices=Scope.values, help="repeatable; default: all scopes"
         )
-        parser.add_argument("--days", type=int, help="how long it is good for; default: until revoked")
+        parser.add_argument(
+            "--days",
+            type=days,
+            help=f"how long it is good for, 1 to {LONGEST_LIFE_DAYS}; default: until revoked",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["username"], deleted_at=None).first()

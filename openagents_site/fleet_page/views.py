@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import User
+from accounts.rates import RateLimited
 from base.api.errors import status_of
 from base.errors import CodedError
 from base.pages import page
@@ -34,15 +35,18 @@ def _tells_refusals(view: View) -> View:
     """A refusal is the page again, with what was refused in words and what was typed still in its field."""
 
     @wraps(view)
-    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def told(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
         except CodedError as refusal:
             typed = {name: request.POST.get(name, "") for name in ("label", "command")}
             values = {"refused": refusal.detail, "typed": typed, "typed_for": kwargs.get("box_id")}
-            return _fleet(request, values, status=status_of(refusal.code))
+            answer = _fleet(request, values, status=status_of(refusal.code))
+            if isinstance(refusal, RateLimited):
+                answer["Retry-After"] = str(refusal.retry_after_seconds)
+            return answer
 
-    return answer
+    return told
 
 
 @login_required

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from tests.models.tables import Moves
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
-EXAMPLES, STEPS = (1000, 50) if THOROUGH else (30, 20)
+EXAMPLES, STEPS = (1000, 50) if THOROUGH else (25, 20)
 
 
 class OneRow(RuleBasedStateMachine):
@@ -57,6 +57,15 @@ class OneRow(RuleBasedStateMachine):
     def put(self, column: str, value: Any) -> str | None:
         """Write one column by raw SQL. None if it was taken, else why it was not; nothing has changed then."""
         return attempted(f'update {self.table} set "{column}" = %s where id = %s', value, self.row_id)
+
+    def taken(self, column: str, values: Iterable[str]) -> set[str]:
+        """Those of the values that the column would take now; nothing has changed."""
+        found = set()
+        for value in values:
+            with undone():
+                if self.put(column, value) is None:
+                    found.add(value)
+        return found
 
     def probe(self, column: str) -> str | None:
         """Write another value than the column has, and take it back. None if that was taken, else why it was not."""

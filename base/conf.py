@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -28,6 +29,7 @@ class Declaration:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     secret: bool = False
+    address: bool = False
 
 
 def setting(
@@ -39,9 +41,10 @@ def setting(
     maximum: int | None = None,
     choices: tuple[str, ...] = (),
     secret: bool = False,
+    address: bool = False,
 ) -> T:
-    """A dataclass field read from the environment variable `variable`. Bounds are inclusive."""
-    declaration = Declaration(variable, meaning, minimum, maximum, choices, secret)
+    """A dataclass field read from the environment variable `variable`. Bounds are inclusive. `address`: of a web server."""
+    declaration = Declaration(variable, meaning, minimum, maximum, choices, secret, address)
     field: T = (
         dataclasses.field(default_factory=lambda: default, metadata={"setting": declaration})
         if isinstance(default, list | tuple)
@@ -116,6 +119,8 @@ def _parsed(text: str, default: Any) -> Any:
 
 
 def _checked(value: Any, declaration: Declaration) -> Any:
+    if declaration.address and value:
+        _check_address(value)
     if declaration.choices and value not in declaration.choices:
         raise ValueError(f"must be one of {', '.join(declaration.choices)}, not {value!r}")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -124,3 +129,16 @@ def _checked(value: Any, declaration: Declaration) -> Any:
         if declaration.maximum is not None and value > declaration.maximum:
             raise ValueError(f"must be at most {declaration.maximum}, not {value}")
     return value
+
+
+def _check_address(text: str) -> None:
+    """The text is not repeated: it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(
+            "must be an http or https address with a host, such as https://host or http://host:8000"
+        )

@@ -17,6 +17,7 @@ class BoxApi:
         "http://127.0.0.1:4600/api/box/v1",
         "BOX_API_BASE_URL",
         "Base URL of the provider's API, without a final slash. `bin/up` wants it set together with the key, or neither.",
+        address=True,
     )
     api_key: str = setting(
         "",

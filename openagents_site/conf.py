@@ -15,6 +15,7 @@ class Site:
         "http://127.0.0.1:8000",
         "PUBLIC_BASE_URL",
         "Address that users and boxes reach the site at. https turns on HSTS.",
+        address=True,
     )
     allowed_hosts: tuple[str, ...] = setting(
         (),
@@ -32,6 +33,14 @@ class Site:
         "SECRET_KEY_FALLBACKS",
         "Former values of SECRET_KEY, comma-separated: what they signed or sealed stays good while they are named here.",
         secret=True,
+    )
+    web_processes: int = setting(1, "WEB_PROCESSES", "Processes of the web server.", minimum=1, maximum=64)
+    web_threads: int = setting(
+        640,
+        "WEB_THREADS",
+        "Threads of each process of the web server. A waiting viewer holds one, and no database connection.",
+        minimum=2,
+        maximum=10_000,
     )
     debug: bool = setting(False, "DEBUG", "Django's debug pages. Never on a machine that others reach.")
     trust_proxy_tls_header: bool = setting(

@@ -43,10 +43,6 @@ HEADER = """\
 # Ports of `bin/up`. Unset: 8000 and 4600, or the next free ones. Set: those, or an error.
 #WEB_PORT=
 #LOCALBOX_PORT=
-
-# Web server: processes, and threads of each. A waiting viewer holds a thread, and no database connection.
-#WEB_PROCESSES=1
-#WEB_THREADS=640
 """
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import os
 
+import environ
+
+from base.conf import from_environment, resolve
+from openagents_site.conf import Site
+
 os.environ["PROCESS_ROLE"] = "web"  # read by the settings, which are loaded later, in the worker
 wsgi_app = "openagents_site.wsgi:application"
 bind = os.environ.get("WEB_BIND", "127.0.0.1:8000")
-workers = int(os.environ.get("WEB_PROCESSES", "1"))
+_site = resolve(Site, from_environment(Site, environ.Env()))
+workers = _site.web_processes
 worker_class = "gthread"
-threads = int(os.environ.get("WEB_THREADS", "640"))  # a waiting viewer holds one, and no database connection
+threads = _site.web_threads  # a waiting viewer holds one, and no database connection
 preload_app = False
 timeout = 120
 graceful_timeout = 15

@@ -11,11 +11,10 @@ import os
 import sys
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import environ
 import pghistory
-from django.core.exceptions import ImproperlyConfigured
 
 from base import dead_peers, embedded_postgres, state_root
 from base.conf import from_environment
@@ -23,7 +22,9 @@ from base.retention import RetentionSettings
 from boxes.conf import BoxApi
 from conversations.conf import ConversationSettings
 from forge.conf import ForgeSettings
+from openagents_site import environment_check
 from openagents_site.conf import Site
+from openagents_site.database_url import database_of
 from openagents_site.log_config import logging_settings
 from openagents_site.metrics.folder import count_in
 from openagents_site.sign_in.conf import GITHUB, SignInSettings
@@ -37,6 +38,7 @@ env = environ.Env()
 if (BASE_DIR / ".env").is_file():
     environ.Env.read_env(BASE_DIR / ".env")
 
+environment_check.check(env)
 EMBEDDED = not env.str("DATABASE_URL", default="")
 STATE_ROOT = state_root.resolve()
 # Which process of the Procfile this is: web opens a connection pool, the others keep one connection a thread.
@@ -46,23 +48,17 @@ _site = Site(**from_environment(Site, env))
 DEBUG = _site.debug
 PUBLIC_BASE_URL = _site.public_base_url.rstrip("/")
 _public = urlsplit(PUBLIC_BASE_URL)
-if _public.scheme not in {"http", "https"} or not _public.hostname:
-    raise ImproperlyConfigured("PUBLIC_BASE_URL must be an http or https address with a host")
+_host = _public.hostname or ""  # it has one, see `environment_check`
 METRICS_TO_LOOPBACK = _site.metrics_to_loopback
 ENVIRONMENT_LABEL = _site.environment_label
 _TLS = _public.scheme == "https"
 
-if _site.secret_key:
-    SECRET_KEY = _site.secret_key
-elif EMBEDDED:
-    SECRET_KEY = state_root.private_secret("secret_key")
-else:
-    raise ImproperlyConfigured("SECRET_KEY must be set when DATABASE_URL is set")
+SECRET_KEY = _site.secret_key or state_root.private_secret("secret_key")
 SECRET_KEY_FALLBACKS = list(_site.secret_key_fallbacks)
 count_in(Path(_site.metrics_dir) if _site.metrics_dir else STATE_ROOT / "metrics", PROCESS_ROLE)
 
 ALLOWED_HOSTS = list(_site.allowed_hosts) or [
-    _public.hostname,
+    _host,
     *(["localhost", "127.0.0.1", "[::1]"] if EMBEDDED else []),
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL]
@@ -149,19 +145,16 @@ TEMPLATES = [
 ]
 
 DATABASES = {
-    "default": embedded_postgres.database_settings(STATE_ROOT) if EMBEDDED else env.db("DATABASE_URL")
+    "default": embedded_postgres.database_settings(STATE_ROOT)
+    if EMBEDDED
+    else database_of(env.str("DATABASE_URL"))
 }
-if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
-    raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://...)")
-# A socket's folder comes percent-encoded.
-DATABASES["default"]["HOST"] = unquote(DATABASES["default"].get("HOST", ""))
-if not EMBEDDED:
-    DATABASES["default"]["OPTIONS"] = dead_peers.noticed(DATABASES["default"].get("OPTIONS", {}))
+DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", dead_peers.CONNECT_SECONDS)
 if PROCESS_ROLE == "web":
     # A waiting or streaming view gives its connection back before it waits, so a few serve hundreds of viewers.
     # Each is checked when it is taken from the pool: after a restart of the database no request meets a dead one.
     DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 20, "timeout": 10}
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 20, "timeout": 10}
 else:
     DATABASES["default"] |= {"CONN_MAX_AGE": 300, "CONN_HEALTH_CHECKS": True}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

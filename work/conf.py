@@ -28,6 +28,7 @@ class WorkSettings:
         "",
         "WORK_MODEL_BASE_URL",
         "Base URL of an API that speaks OpenAI's Responses protocol. Empty: OpenAI's own.",
+        address=True,
     )
     model_prices: tuple[str, ...] = setting(
         (),

@@ -15,6 +15,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from base.dead_peers import CONNECT_SECONDS
+
 from . import postmaster, processes
 from .account import Account, server_account
 from .binaries import Binaries, installed, usable_by
@@ -179,7 +181,9 @@ class Cluster:
 
     def ensure_database(self, name: str = DATABASE) -> Connection:
         """Create the database if it is missing; two callers at once are fine."""
-        with psycopg.connect(**self.connection("postgres").parameters(), autocommit=True) as link:
+        with psycopg.connect(
+            **self.connection("postgres").parameters(), connect_timeout=CONNECT_SECONDS, autocommit=True
+        ) as link:
             if link.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
                 with suppress(
                     psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation

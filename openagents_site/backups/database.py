@@ -19,7 +19,12 @@ from openagents_site.backups import BackupFailed
 
 LIBPQ = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
 
-LIBPQ_OPTIONS = {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "requirepeer": "PGREQUIREPEER"}
+LIBPQ_OPTIONS = {
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "requirepeer": "PGREQUIREPEER",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+}
 
 
 def server_version() -> int:

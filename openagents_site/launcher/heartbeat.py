@@ -16,6 +16,7 @@ from .part import Part
 
 STALE_SECONDS = 180.0  # three beats
 LOOK_SECONDS = 15.0
+CONNECT_SECONDS = 5
 QUERY = "select extract(epoch from clock_timestamp() - stamped_at) from process_heartbeats where name = %s"
 
 
@@ -30,7 +31,7 @@ class HeartbeatWatch:
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._name = name
-        self._connection = connection
+        self._connection = {**connection, "connect_timeout": CONNECT_SECONDS}
         self._stale_seconds = stale_seconds
         self._look_seconds = look_seconds
         self._age: float | None = None
@@ -52,7 +53,7 @@ class HeartbeatWatch:
     def look(self) -> None:
         """Take note of how old the stamp is; one that was never made is as old as can be."""
         try:
-            with psycopg.connect(**self._connection, connect_timeout=5, autocommit=True) as link:
+            with psycopg.connect(**self._connection, autocommit=True) as link:
                 row = link.execute(QUERY, [self._name]).fetchone()
         except psycopg.Error:
             self._age = None

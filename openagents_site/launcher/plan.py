@@ -14,6 +14,7 @@ import environ
 
 from base import state_root
 from base.embedded_postgres.connection import connection_to
+from openagents_site.database_url import connection_parameters, database_of
 
 from . import ports, procfile
 from .parts import PROVIDER
@@ -76,9 +77,13 @@ class Plan:
         return {**own, "PROCESS_ROLE": name}
 
     def database_parameters(self) -> dict[str, Any]:
-        """Keywords of `psycopg.connect`."""
+        """Keywords of `psycopg.connect`. Raises ImproperlyConfigured."""
         url = self.environment.get("DATABASE_URL")
-        return {"conninfo": url} if url else connection_to(self.state.postgres).parameters()
+        return (
+            connection_parameters(database_of(url))
+            if url
+            else connection_to(self.state.postgres).parameters()
+        )
 
 
 def load_env_file() -> None:

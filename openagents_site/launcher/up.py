@@ -12,11 +12,15 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
 from base import state_root
 from base.embedded_postgres.account import Account
 from base.embedded_postgres.cluster import Cluster
 from base.embedded_postgres.server import command_of
 from base.errors import CodedError
+from openagents_site import environment_check
 
 from . import plan, provision, records
 from .api_client import Api
@@ -48,7 +52,7 @@ def main(options: UpOptions) -> int:
     terminal = Terminal(verbose=options.verbose)
     try:
         return _main(options, terminal)
-    except (UpFailed, PortTaken, ProcfileError, plan.PlanError) as reason:
+    except (UpFailed, PortTaken, ProcfileError, plan.PlanError, ImproperlyConfigured) as reason:
         return _end_with(terminal, str(reason))
     except CodedError as error:
         return _end_with(terminal, error.detail)
@@ -65,6 +69,7 @@ def _end_with(terminal: Terminal, reason: str) -> int:
 
 def _main(options: UpOptions, terminal: Terminal) -> int:
     plan.load_env_file()
+    environment_check.check(environ.Env())
     state = state_root.prepare()
     if state.notice:
         terminal.say(state.notice, style="yellow")

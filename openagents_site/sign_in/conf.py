@@ -24,7 +24,10 @@ class SignInSettings:
         "", "GITHUB_CLIENT_SECRET", "Its client secret. Set both, or neither.", secret=True
     )
     github_url: str = setting(
-        GITHUB, "GITHUB_URL", "Where GitHub is: another address is a GitHub Enterprise Server's."
+        GITHUB,
+        "GITHUB_URL",
+        "Where GitHub is: another address is a GitHub Enterprise Server's.",
+        address=True,
     )
     github_logins: tuple[str, ...] = setting(
         (),

@@ -1,6 +1,6 @@
 """`python -m tests.several.hurried`: `manage.py run_worker` with leases of seconds, so that a test need not wait for a minute.
 
-Nothing that is called here takes as long.
+Nothing that is called here takes as long: a look at a command that prints nothing would.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ class Relay:
         self._open = asyncio.Event()
         self._open.set()
         self._ready = threading.Event()
+        self._writers: list[asyncio.StreamWriter] = []
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
 
     def cut(self) -> None:
@@ -55,9 +56,10 @@ class Relay:
         await self._over.wait()
         server.close()
         here = asyncio.current_task()
+        self._open.set()
         tasks = [task for task in asyncio.all_tasks() if task is not here]
-        for task in tasks:
-            task.cancel()
+        for writer in self._writers:
+            writer.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _passed_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,6 +73,7 @@ class Relay:
         except OSError:
             writer.close()
             return
+        self._writers += [writer, there[1]]
         await asyncio.gather(
             self._pump(reader, there[1], counted=True), self._pump(there[0], writer), return_exceptions=True
         )

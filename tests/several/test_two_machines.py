@@ -54,14 +54,48 @@ def on_both(pair: Pair, owner: Owner, ask: Callable[[Api], Any]) -> list[Any]:
         return list(pool.map(ask, [Api(machine.url, owner.token) for machine in pair.machines]))
 
 
-def start(machine: Machine, owner: Owner, key: str, seconds: float) -> str:
-    """A run that leaves its key in its box, and prints it when it is done."""
+def start(machine: Machine, owner: Owner, key: str, *, waits: bool = False) -> str:
+    """A run that leaves its key in its box, and prints it when it is done: at once, or when it is let go.
+
+    Meanwhile it prints dots, so that no look at it lasts as long as a hurried lease.
+    """
+    until = f"until [ -e $HOME/{key} ]; do printf .; sleep 0.2; done; " if waits else ""
     body = {
         "box": owner.boxes[0][0],
-        "command": f"echo {key} >> {MARKS}; sleep {seconds}; echo {key}",
+        "command": f"echo {key} >> {MARKS}; {until}echo {key}",
         "idempotency_key": key,
     }
     return str(Api(machine.url, owner.token).insist("POST", "runs", json=body)["id"])
+
+
+def let_go(machine: Machine, owner: Owner, key: str) -> None:
+    Api(machine.url, owner.token).insist(
+        "POST", f"boxes/{owner.boxes[0][0]}/commands", json={"command": f"touch $HOME/{key}"}
+    )
+
+
+def all_wait(pair: Pair, machine: Machine) -> dict[str, dict[str, str]]:
+    """A run of each owner, started at this machine, that runs until it is let go: by token, its id by its key."""
+
+    def started(owner: Owner) -> tuple[str, dict[str, str]]:
+        key = str(uuid.uuid4())
+        return owner.token, {key: start(machine, owner, key, waits=True)}
+
+    runs = dict(with_all(pair.owners, started))
+    on_its_way = "select 1 from box_runs where state in ('admitted', 'dispatched')"
+    eventually(lambda: not pair.rows(on_its_way))  # a start that dies on its way is honestly lost
+    return runs
+
+
+def assert_all_end(pair: Pair, machine: Machine, runs: dict[str, dict[str, str]]) -> None:
+    """Let go, each ends as its command did, which ran once, as this machine sees it."""
+
+    def end(owner: Owner) -> None:
+        for key in runs[owner.token]:
+            let_go(machine, owner, key)
+        assert_each_ran_once(machine, owner, runs[owner.token])
+
+    with_all(pair.owners, end)
 
 
 def ended(machine: Machine, owner: Owner, run_id: str) -> dict[str, Any]:
@@ -84,7 +118,8 @@ def assert_each_ran_once(machine: Machine, owner: Owner, runs: dict[str, str]) -
     """`runs`: ids by key. Each has ended well, with its whole output, and its command has run one time."""
     for key, run_id in runs.items():
         run = ended(machine, owner, run_id)
-        assert (run["state"], run["exit_status"], run["output"]) == ("completed", 0, f"{key}\n")
+        printed = run["output"].lstrip(".")
+        assert (run["state"], run["exit_status"], printed) == ("completed", 0, f"{key}\n")
     times = Counter(marks(machine, owner))
     assert {key: times[key] for key in runs} == dict.fromkeys(runs, 1)
 
@@ -169,10 +204,14 @@ def test_one_pass_at_a_time_is_made_by_either(pair: Pair) -> None:
 
 @contextmanager
 def in_the_midst(pair: Pair, machine: Machine) -> Iterator[None]:
-    """While its worker holds runs and waits for the provider's answers, which come afterwards."""
+    """While it holds runs and waits for the provider's answers, which come afterwards.
+
+    Its worker holds them, or a scheduled task, which has no number; those of the other machine are done in no time.
+    """
     assert machine.to_provider is not None
     machine.to_provider.cut()
-    held = "select 1 from box_runs where lease_owner = %s and lease_expires_at > clock_timestamp() + interval '2 s'"
+    held = """select 1 from box_runs where (lease_owner = %s or lease_owner is null)
+        and lease_expires_at > clock_timestamp() + interval '2 s'"""
     eventually(lambda: pair.rows(held, [machine.worker_number()]))
     yield
     machine.to_provider.mend()
@@ -186,14 +225,11 @@ def test_one_that_is_cut_off_from_the_database_is_replaced_and_does_no_harm_when
 ) -> None:
     stays, goes = pair.machines
     assert goes.to_database is not None
-    keys = {owner.token: str(uuid.uuid4()) for owner in pair.owners}
-    runs = {owner.token: start(stays, owner, keys[owner.token], seconds=8) for owner in pair.owners}
+    runs = all_wait(pair, stays)
     with in_the_midst(pair, goes):
         goes.to_database.cut()
 
-    with_all(
-        pair.owners, lambda owner: assert_each_ran_once(stays, owner, {keys[owner.token]: runs[owner.token]})
-    )
+    assert_all_end(pair, stays, runs)
     known = pair.rows(ENDS)
     goes.to_database.mend()
     eventually(lambda: is_back(pair, goes))
@@ -203,7 +239,7 @@ def test_one_that_is_cut_off_from_the_database_is_replaced_and_does_no_harm_when
     owner, key = pair.owners[0], str(uuid.uuid4())
     goes.parts["worker"].ensure()
     goes.await_web()
-    assert_each_ran_once(goes, owner, {key: start(goes, owner, key, seconds=0)})
+    assert_each_ran_once(goes, owner, {key: start(goes, owner, key)})
 
 
 def is_back(pair: Pair, machine: Machine) -> bool:
@@ -215,9 +251,11 @@ def is_back(pair: Pair, machine: Machine) -> bool:
 
 
 def test_each_schedule_fires_once_when_it_is_due_and_what_it_fires_is_done_once(pair: Pair) -> None:
+    is_due = "select 1 from django_q_schedule where next_run < now()"
+    eventually(lambda: not pair.rows(is_due), seconds=120)  # all were due when they were made
     pair.rows("update django_q_schedule set next_run = now() - interval '1 s'")
 
-    eventually(lambda: not pair.rows("select 1 from django_q_schedule where next_run < now()"), seconds=120)
+    eventually(lambda: not pair.rows(is_due), seconds=120)
     eventually(lambda: not pair.rows("select 1 from django_q_ormq"), seconds=120)
 
     firings = pair.rows("select name, detail from seen where what = 'firing'")
@@ -230,13 +268,10 @@ def test_each_schedule_fires_once_when_it_is_due_and_what_it_fires_is_done_once(
 
 def test_one_that_dies_is_replaced_at_once(pair: Pair) -> None:
     stays, goes = pair.machines
-    keys = {owner.token: str(uuid.uuid4()) for owner in pair.owners}
-    runs = {owner.token: start(goes, owner, keys[owner.token], seconds=3) for owner in pair.owners}
+    runs = all_wait(pair, goes)
 
     with in_the_midst(pair, goes):
         goes.kill9()
 
-    with_all(
-        pair.owners, lambda owner: assert_each_ran_once(stays, owner, {keys[owner.token]: runs[owner.token]})
-    )
+    assert_all_end(pair, stays, runs)
     assert pair.rows(STUCK) == []

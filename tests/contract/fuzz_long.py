@@ -12,10 +12,11 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmarks.database import throwaway_database
-from tests.contract import fuzzing, tour
-from tests.contract.installation import Running, database_of_this_process, running
+if TYPE_CHECKING:
+    from tests.contract import fuzzing
+    from tests.contract.installation import Running
 
 CALLERS = ("owner", "reader", "staff", None)
 EXAMPLES = 100
@@ -28,6 +29,10 @@ def main(arguments: list[str]) -> int:
         "--seed", type=int, default=secrets.randbelow(2**31), help="default: another every time"
     )
     given = parser.parse_args(arguments)
+    from benchmarks.database import throwaway_database  # `--help` is answered before anything is installed
+    from tests.contract import tour
+    from tests.contract.installation import database_of_this_process, running
+
     with throwaway_database(), running(database_of_this_process()) as server:
         exchanges = tour.take(server)
         with without_limits(server):
@@ -38,6 +43,8 @@ def main(arguments: list[str]) -> int:
 def _fuzzed(
     server: Running, exchanges: fuzzing.Exchanges, caller: str | None, seed: int, seconds: int
 ) -> int:
+    from tests.contract import fuzzing
+
     with tempfile.TemporaryDirectory(prefix="fuzz-api-") as folder:
         ended = fuzzing.fuzz(
             server, exchanges, caller, Path(folder), seed=seed, examples=EXAMPLES, seconds=seconds

@@ -7,9 +7,10 @@ import random
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.faults.invariants import told
-from tests.faults.random_round import Outcome, Round, endangered_house
+if TYPE_CHECKING:
+    from tests.faults.random_round import Outcome
 
 ROUND_SECONDS = 60.0
 CLIENTS = 6
@@ -74,6 +75,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _round(seed: int, progress: Progress, logs: Path | None) -> Outcome:
+    from tests.faults.invariants import told  # `--help` is answered before anything is installed
+    from tests.faults.random_round import Round, endangered_house
+
     progress.round = f"seed {seed}"
     progress.say("start the installation")
     with endangered_house(seed) as (made, network):

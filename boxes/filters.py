@@ -6,8 +6,8 @@ import django_filters
 from django.db.models import QuerySet
 
 from base.api.filters import MomentFilter, TruthFilter
-from boxes.models import Box
-from boxes.states import BoxState, StopReason
+from boxes.models import Box, FanoutRequest
+from boxes.states import BoxState, FanoutState, StopReason
 
 
 class BoxFilter(django_filters.FilterSet):
@@ -25,3 +25,14 @@ class BoxFilter(django_filters.FilterSet):
 
     def filter_active(self, boxes: QuerySet[Box], name: str, value: bool) -> QuerySet[Box]:
         return boxes.filter(stopped_at__isnull=value)
+
+
+class FanoutFilter(django_filters.FilterSet):
+    conversation = django_filters.UUIDFilter()
+    state = django_filters.ChoiceFilter(choices=FanoutState.choices)
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
+
+    class Meta:
+        model = FanoutRequest
+        fields: tuple[str, ...] = ()

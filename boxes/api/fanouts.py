@@ -22,6 +22,7 @@ from base.api.views import ApiView, OwnedList
 from boxes import fanout
 from boxes.api.boxes import CREATES_PER_MINUTE
 from boxes.errors import BoxNotFound
+from boxes.filters import FanoutFilter
 from boxes.models import FanoutItem, FanoutRequest
 from boxes.states import ItemState
 from conversations.services import conversation_of
@@ -111,6 +112,7 @@ class Fanouts(OwnedList):
 
     queryset = FanoutRequest.objects.none()
     serializer_class = FanoutSerializer
+    filterset_class = FanoutFilter
 
     def rows(self) -> QuerySet[FanoutRequest]:
         return plans(self.request)

@@ -284,6 +284,11 @@ def test_a_plan_admits_what_fits_and_queues_the_rest(client, provider, box_api):
     assert [(item["label"], item["queue_reason"]) for item in plan["queued"]] == [
         ("c", "conversation_active_limit")
     ]
+    listed = [
+        client.get(f"{API}/fanouts?{wanted}").json()["results"]
+        for wanted in ("state=queued", f"conversation={plan['conversation']}", "state=admitted")
+    ]
+    assert [[each["id"] for each in found] for found in listed] == [[plan["id"]], [plan["id"]], []]
     ended = client.post(f"{API}/fanouts/{plan['id']}/cancel").json()
     assert ended["queued"] == []
     assert client.post(f"{API}/fanouts", {"count": 0}).json()["error"]["code"] == "invalid_box_count"

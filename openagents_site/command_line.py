@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
-from django.db import OperationalError
+from django.db import Error
 
-from base.embedded_postgres import explain
 from base.errors import CodedError
 
 BY_HAND = {"runs", "jobs", "leaks", "forge", "reconcile_boxes", "recover_work", "expire_assignments"}
@@ -30,8 +29,10 @@ def main(arguments: list[str]) -> int:
             return _help()
         with _named_in_history(arguments):
             execute_from_command_line(arguments)
-    except OperationalError as error:
-        sentence = explain(error)
+    except Error as error:
+        from openagents_site.database_errors import sentence as sentence_for
+
+        sentence = sentence_for(error)
         if sentence is None:
             raise
         print(f"manage.py: {sentence}", file=sys.stderr)

@@ -46,7 +46,9 @@ PROCESS_ROLE = env.str("PROCESS_ROLE", default="")
 
 _site = Site(**from_environment(Site, env))
 DEBUG = _site.debug
-PUBLIC_BASE_URL = _site.public_base_url.rstrip("/")
+# A command beside a running `bin/up` names the port that it found.
+_found = env.str("PUBLIC_BASE_URL", default="").strip() or state_root.site_url() or _site.public_base_url
+PUBLIC_BASE_URL = _found.rstrip("/")
 _public = urlsplit(PUBLIC_BASE_URL)
 _host = _public.hostname or ""  # it has one, see `environment_check`
 METRICS_TO_LOOPBACK = _site.metrics_to_loopback

@@ -6,11 +6,11 @@ must be secret and stay the same. By default the folder is `.data` in the checko
 
 from __future__ import annotations
 
+from .addresses import provider_url, record_provider_url, record_site_url, site_url
 from .errors import StateRootError
 from .location import resolve
 from .prepare import StateRoot, prepare
 from .private import private_secret
-from .provider import provider_url, record_provider_url
 from .reach import reachable_folder
 
 __all__ = [
@@ -21,5 +21,7 @@ __all__ = [
     "provider_url",
     "reachable_folder",
     "record_provider_url",
+    "record_site_url",
     "resolve",
+    "site_url",
 ]

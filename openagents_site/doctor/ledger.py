@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 from django_q.models import Schedule
@@ -18,6 +20,7 @@ from boxes.models import ScheduleSlot
 from openagents_site import health
 from openagents_site.backups.database import server_version
 from openagents_site.doctor import Finding, bad, good, warning
+from openagents_site.launcher import records
 from openagents_site.schedules import SCHEDULES
 from openagents_site.tasks import SCHEDULER
 from openagents_site.worker import LATE_INTERVALS
@@ -25,6 +28,8 @@ from openagents_site.worker import LATE_INTERVALS
 OLDEST_SERVER = 14
 LARGEST_SKEW_SECONDS = 5.0
 SCHEDULER_SILENT_SECONDS = 180.0
+SCHEDULER_START_SECONDS = 120.0  # one beat, and the time that a busy machine takes to start
+HEARTBEAT = "heartbeat"  # the schedule that stamps
 STUCK = (
     ("boxes in provisioning", "conversation_boxes", "next_provision_at"),
     ("boxes to settle", "conversation_boxes", "next_settlement_at"),
@@ -101,19 +106,38 @@ def slots() -> list[Finding]:
 
 def processes() -> list[Finding]:
     workers = leases.live_workers()
-    age = heartbeats.age_seconds(SCHEDULER)
     return [
         good("workers", f"{len(workers)} alive")
         if workers
         else bad("workers", "none is alive", "start manage.py run_worker"),
-        good("scheduler", f"worked {age:.0f} s ago")
-        if age is not None and age <= SCHEDULER_SILENT_SECONDS
-        else bad(
-            "scheduler",
-            "never worked" if age is None else f"silent for {age:.0f} s",
-            "restart manage.py qcluster",
-        ),
+        _scheduler(heartbeats.age_seconds(SCHEDULER)),
     ]
+
+
+def _scheduler(age: float | None) -> Finding:
+    if age is not None and age <= SCHEDULER_SILENT_SECONDS:
+        return good("scheduler", f"worked {age:.0f} s ago")
+    seen = "never worked" if age is None else f"silent for {age:.0f} s"
+    if (
+        seconds := _started_seconds_ago(never_worked=age is None)
+    ) is not None and seconds <= SCHEDULER_START_SECONDS:
+        return warning(
+            "scheduler",
+            f"just starting, {seconds:.0f} s ago: {seen} yet",
+            f"look again when {SCHEDULER_START_SECONDS:.0f} s are over",
+        )
+    return bad("scheduler", seen, "restart manage.py qcluster")
+
+
+def _started_seconds_ago(*, never_worked: bool) -> float | None:
+    """Of the scheduler that `bin/up` runs here; else of the whole installation, as long as the first beat was never done."""
+    group = records.read(Path(settings.STATE_ROOT) / "run").get("scheduler")
+    if group is not None and group.leader.is_alive():
+        return group.leader.age_seconds()
+    if not never_worked:
+        return None
+    first = Schedule.objects.filter(name=HEARTBEAT, task=None).values_list("next_run", flat=True).first()
+    return None if first is None else (database_now() - first).total_seconds()
 
 
 def stuck_rows() -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ class Identity:
         """The identity of a living process."""
         started = start_time(pid)
         return None if started is None else cls(pid, started, boot_id())
+
+    def age_seconds(self) -> float:
+        """How long ago it started; of this boot only."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")
 
     def is_alive(self) -> bool:
         return self.boot == boot_id() and start_time(self.pid) == self.started

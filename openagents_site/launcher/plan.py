@@ -95,7 +95,8 @@ def load_env_file() -> None:
 def make(state: state_root.StateRoot, web_port: str | None) -> Plan:
     """The plan for this environment. Raises PlanError and PortTaken.
 
-    `web_port` is the one given on the command line. Records where the embedded provider will listen.
+    `web_port` is the one given on the command line. Records where the site and the
+    embedded provider will listen.
     """
     environment = dict(os.environ)
     embedded_provider = not _has_own_provider(environment)
@@ -108,6 +109,7 @@ def make(state: state_root.StateRoot, web_port: str | None) -> Plan:
         "PUBLIC_BASE_URL": environment.get("PUBLIC_BASE_URL") or f"http://{address}",
         "PYTHONUNBUFFERED": "1",
     }
+    state_root.record_site_url(environment["PUBLIC_BASE_URL"], state.path)
     if provider is not None:
         url = f"http://127.0.0.1:{provider.port}/api/box/v1"
         state_root.record_provider_url(url, state.path)

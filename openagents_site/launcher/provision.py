@@ -15,7 +15,7 @@ from pathlib import Path
 
 import django
 
-BAD_SETTINGS = 2  # exit status
+TO_MEND = 2  # exit status: the sentence says it all
 LOCK = "openagents-boxes provision"  # two installations on one database prepare it one after the other
 USER = "admin"
 SCOPES = ("read", "box:control", "computer:control", "forge:write", "work:control")
@@ -32,26 +32,28 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         print(reason(error), file=sys.stderr)
-        return BAD_SETTINGS if isinstance(error, _improperly_configured()) else 1
+        return TO_MEND if _is_known(error) else 1
     return 0
 
 
-def _improperly_configured() -> type[Exception]:
+def _is_known(error: Exception) -> bool:
+    """Whether it is said what to mend."""
     from django.core.exceptions import ImproperlyConfigured
 
-    return ImproperlyConfigured
+    from openagents_site.database_errors import sentence
+
+    return isinstance(error, ImproperlyConfigured) or sentence(error) is not None
 
 
 def reason(error: Exception) -> str:
     """One line that says what to mend."""
-    from django.db import OperationalError
+    from django.core.exceptions import ImproperlyConfigured
 
-    first_line = str(error).strip().split("\n")[0]
-    if isinstance(error, _improperly_configured()):
-        return first_line
-    if isinstance(error, OperationalError):
-        return f"the database does not answer as DATABASE_URL names it: {first_line}"
-    return f"{type(error).__name__}: {first_line}"
+    from openagents_site.database_errors import sentence, what_happened
+
+    if isinstance(error, ImproperlyConfigured):
+        return what_happened(error)
+    return sentence(error) or f"{type(error).__name__}: {what_happened(error)}"
 
 
 def _main() -> None:

@@ -134,11 +134,11 @@ class Start:
 
     def _say_ports(self) -> None:
         for name, port, usual in (
-            ("The site", self._plan.web_port, plan.WEB_PORT),
-            ("The box provider", self._plan.provider_port, plan.PROVIDER_PORT),
+            ("the site", self._plan.web_port, plan.WEB_PORT),
+            ("the box provider", self._plan.provider_port, plan.PROVIDER_PORT),
         ):
             if port is not None and port != usual and not self._options.port:
-                self._terminal.say(f"{name} listens on port {port}.", style="yellow")
+                self._terminal.say(port_words(name, port, usual), style="yellow")
 
     def _start_database(self) -> None:
         """As the first part, since everything else needs it."""
@@ -170,11 +170,11 @@ class Start:
             said = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
             for line in said:
                 log.write_line(line)
-            if done.returncode == provision.BAD_SETTINGS and not self._supervisor.stopping.is_set():
+            if done.returncode == provision.TO_MEND and not self._supervisor.stopping.is_set():
                 raise UpFailed(said[-1])
             if done.returncode != 0 and not self._supervisor.stopping.is_set():
                 raise UpFailed(
-                    f"the database could not be prepared: {said[-1]} (all of it: {log.baseFilename})"
+                    f"the database could not be prepared: {said[-1]}; all of it is in {log.baseFilename}"
                 )
         return Provisioned(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else None
 
@@ -221,6 +221,7 @@ class Start:
             self._supervisor.request_stop()
             return status
         guide.closing_words(provisioned)
+        self._say_ports()
         self._terminal.say("Up. Ctrl-C stops everything.", style="bold green")
         return 0
 
@@ -234,6 +235,11 @@ class Start:
 
     def _step(self, what: str) -> _Step:
         return _Step(what, self._terminal.say, self._supervisor.stopping.is_set)
+
+
+def port_words(name: str, port: int, usual: int) -> str:
+    """Why a server of ours is not where it is expected."""
+    return f"Port {usual} is taken by another program: {name} listens on port {port}."
 
 
 class _Step:

@@ -72,6 +72,22 @@ def test_debug_is_off_and_only_our_host_is_answered():
     assert result.stdout.strip() == "False ['boxes.example'] True True"
 
 
+def test_a_command_names_the_port_that_the_running_installation_found(tmp_path: Path) -> None:
+    (tmp_path / "site-url").write_text("http://127.0.0.1:8001\n")
+    program = "from django.conf import settings as s; print(s.PUBLIC_BASE_URL)"
+    environment = PRODUCTION | {
+        "DJANGO_SETTINGS_MODULE": "openagents_site.settings",
+        "STATE_DIR": str(tmp_path),
+        "PUBLIC_BASE_URL": "",
+    }
+
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+
+    assert told.stdout.strip() == "http://127.0.0.1:8001", told.stderr
+
+
 def test_former_secret_keys_are_named_by_the_environment():
     read = "from django.conf import settings; print(settings.SECRET_KEY_FALLBACKS)"
     former = {

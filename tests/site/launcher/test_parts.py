@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from base.state_root import StateRoot
+from base.state_root import StateRoot, site_url
 from openagents_site.launcher import plan, ports, procfile
 from openagents_site.launcher.backoff import Backoff
 from openagents_site.launcher.guide import curl_lines
@@ -18,6 +18,7 @@ from openagents_site.launcher.hold import Hold
 from openagents_site.launcher.identity import Group, Identity
 from openagents_site.launcher.logs import Lines, LogFile
 from openagents_site.launcher.options import parse_test, parse_up
+from openagents_site.launcher.up import port_words
 
 
 @pytest.fixture
@@ -162,6 +163,23 @@ def test_the_provider_is_given_no_secret_but_its_own_key(
     assert provider["LOCALBOX_KEY"] == worker["BOX_API_KEY"]
     assert "LOCALBOX_KEY" not in worker
     made.web.release()
+    made.provider.release()
+
+
+def test_a_start_records_where_it_is_and_says_which_port_was_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: int
+) -> None:
+    monkeypatch.delenv("PUBLIC_BASE_URL", raising=False)
+    monkeypatch.setattr(plan, "WEB_PORT", taken)
+
+    made = plan.make(StateRoot(tmp_path), None)
+
+    assert site_url(tmp_path) == made.public_url == f"http://127.0.0.1:{made.web_port}"
+    assert port_words("the site", made.web_port, taken) == (
+        f"Port {taken} is taken by another program: the site listens on port {made.web_port}."
+    )
+    made.web.release()
+    assert made.provider is not None
     made.provider.release()
 
 

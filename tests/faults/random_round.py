@@ -118,6 +118,7 @@ class Round:
 
     def _trouble_for(self, seconds: float) -> None:
         began = time.monotonic()
+        self.trouble.begin()
         for player in (*self.clients, self.witness):
             player.start()
         while not self._is_enough(time.monotonic() - began, seconds):

@@ -13,6 +13,7 @@ from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import WORKERS, House
 
 STEPS_SECONDS = (-20.0, -5.0, 10.0, 60.0, 120.0)
+FIRST_WEATHER = 0.15
 WEATHER = (0.0, 0.05, 0.15, 0.3, 0.6)
 POINT_SHARE = 0.3
 """How often a worker that comes back is to die at a point of its own."""
@@ -28,12 +29,16 @@ class Trouble:
         self.counts: collections.Counter[str] = collections.Counter()
         self._points = list(declared(DRIVEN))
 
+    def begin(self) -> None:
+        """The network is bad from the start."""
+        self.network.rate = FIRST_WEATHER
+
     def step(self) -> None:
         """One trouble, and whoever was killed comes back."""
         deeds = {
-            self.kill_worker: 4,
+            self.kill_worker: 3,
             self.kill_both_workers: 1,
-            self.kill_web: 2,
+            self.kill_web: 1,
             self.kill_scheduler: 1,
             self.kill_database: 1,
             self.kill_provider: 1,

@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from layout import LOG
+from layout import LOG, VENV
+
+CLOCK_TICK_SECONDS = 0.02  # by how much a file may seem older than it is
 
 
 def clean_environment() -> dict[str, str]:
@@ -61,6 +63,8 @@ class Progress:
         self.moving = sys.stdout.isatty()
         self.seen = 0
         self.detail = ""
+        self.unpacking: list[str] = []  # in the order in which pip does it
+        self.unpacked_since = 0.0
         self._show(f"{what} ...")
 
     def read_pip(self, line: str) -> None:
@@ -71,13 +75,16 @@ class Progress:
             if not self.moving and self.seen % 10 == 0:
                 return self._plain()
         elif line.startswith("Installing collected packages"):
-            self.detail = f": unpacking {len(line.split(','))}"
+            self.unpacking = [name.strip() for name in line.partition(":")[2].split(",")]
+            self.unpacked_since = time.time()
             if not self.moving:
+                self._follow_unpacking()
                 return self._plain()
         return self.tick("")
 
     def tick(self, _line: str) -> None:
         """Something moved, or time passed."""
+        self._follow_unpacking()
         if self.moving:
             self._show(f"{self.what}{self.detail} ({time.monotonic() - self.began:.0f} s)")
         elif time.monotonic() - self.told > 10:
@@ -88,6 +95,12 @@ class Progress:
         if self.moving:
             print(flush=True)
 
+    def _follow_unpacking(self) -> None:
+        """pip says nothing while it unpacks, but each package that is done has left its description."""
+        if self.unpacking:
+            done = min(_installed_since(self.unpacked_since), len(self.unpacking) - 1)
+            self.detail = f": unpacking {done + 1} of {len(self.unpacking)}, {self.unpacking[done]}"
+
     def _plain(self) -> None:
         self.told = time.monotonic()
         self._show(f"  {self.what}{self.detail} ({time.monotonic() - self.began:.0f} s)")
@@ -95,3 +108,14 @@ class Progress:
     def _show(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
         print(f"\r\033[K{text[:width]}" if self.moving else text, end="" if self.moving else "\n", flush=True)
+
+
+def _installed_since(moment: float) -> int:
+    """How many packages of the environment were written after `moment` (seconds since 1970)."""
+    done = 0
+    for written in VENV.glob("lib/python*/site-packages/*.dist-info/RECORD"):
+        try:
+            done += written.stat().st_mtime >= moment - CLOCK_TICK_SECONDS
+        except OSError:  # it is just being replaced
+            continue
+    return done

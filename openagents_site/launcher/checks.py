@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -12,10 +13,12 @@ from pathlib import Path
 
 from . import peers, pytest_run, steps
 from .options import CheckOptions
+from .progress import Progress
 from .pytest_run import NO_TESTS, PytestReport
 from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
+LINT_SECONDS = 20.0  # between two lines that say which check is running, where none can move
 WORKERS_A_PROCESSOR = 1  # more at once, and tests of deadlines meet those of a machine that is too busy
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 
@@ -41,7 +44,8 @@ def _main(options: CheckOptions) -> int:
     if options.pytest:
         say("Only the tests asked for; the other checks run without arguments.")
         report = pytest_run.run("tests", options.pytest, environment, show, _working_folder())
-        return summary([], [report], report.outcome.status)
+        return summary_of_tests(report)
+    _screen.moves = options.lint_only and sys.stdout.isatty()
     lint: list[Outcome] = []
     linting = threading.Thread(target=_run_lint, args=(lint,), name="lint", daemon=True)
     linting.start()
@@ -51,17 +55,32 @@ def _main(options: CheckOptions) -> int:
 
 
 class Screen:
-    """Standard output for two writers: whole lines of ours never end up inside a line that pytest is still writing."""
+    """Standard output for two writers: whole lines of ours never end up inside a line that pytest is still writing.
 
-    def __init__(self) -> None:
+    `moves`: whether a line may be written over, which needs a terminal without another writer.
+    """
+
+    def __init__(self, *, moves: bool = False) -> None:
+        self.moves = moves
         self._lock = threading.Lock()
         self._inside_a_line = False
+        self._has_moving_line = False
 
-    def say(self, line: str = "") -> None:
+    def say(self, line: str = "", style: str = "") -> None:
         """One line."""
         with self._lock:
-            print(("\n" if self._inside_a_line else "") + line, flush=True)
+            print(self._clear() + ("\n" if self._inside_a_line else "") + line, flush=True)
             self._inside_a_line = False
+
+    def move(self, line: str) -> None:
+        """One line in place of the one that moved last."""
+        with self._lock:
+            print(self._clear() + line[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+            self._has_moving_line = True
+
+    def _clear(self) -> str:
+        had, self._has_moving_line = self._has_moving_line, False
+        return "\r\033[K" if had else ""
 
     def show(self, text: str) -> None:
         """A piece of another program's output."""
@@ -76,7 +95,10 @@ say, show = _screen.say, _screen.show
 
 def _run_lint(outcomes: list[Outcome]) -> None:
     for step in LINT:
+        progress = Progress(step.name, _screen, plain_seconds=LINT_SECONDS)
+        progress.start()
         outcome = steps.run(step)
+        progress.stop()
         outcomes.append(outcome)
         say(f"{outcome.name}: {'FAILED' if outcome.failed else 'ok'} ({outcome.seconds:.1f} s)")
         if outcome.failed:
@@ -109,12 +131,8 @@ def summary(lint: Sequence[Outcome], reports: Sequence[PytestReport], status: in
     say()
     for outcome in [*lint, *(report.outcome for report in reports)]:
         verdict = "FAILED" if outcome.status not in {0, NO_TESTS} else "ok"
-        say(f"  {outcome.name:<24} {verdict:<7} {outcome.seconds:7.1f} s  {outcome.note}".rstrip())
-    left_out: Counter[str] = sum((report.left_out for report in reports), Counter())
-    if left_out:
-        say("\nLeft out (bin/test --all installs what is missing and leaves nothing out):")
-        for reason, count in left_out.most_common():
-            say(f"  {count} x {reason.removeprefix('Skipped: ')}")
+        say(f"  {outcome.name:<24} {verdict:<7} {outcome.seconds:7.1f} s")
+    _say_left_out(reports)
     say()
     failed = [outcome.name for outcome in lint if outcome.failed]
     if lint:
@@ -124,11 +142,31 @@ def summary(lint: Sequence[Outcome], reports: Sequence[PytestReport], status: in
             else "all checks are good"
         )
     for report in reports:
-        say(report.closing_line or f"{report.outcome.name}: pytest ended with status {report.outcome.status}")
+        say(report.closing_line or _without_closing_line(report))
     if reports:
         total = [sum(getattr(report, name) for report in reports) for name in ("passed", "failed", "skipped")]
         say("{} passed, {} failed, {} skipped".format(*total))
     return status
+
+
+def summary_of_tests(report: PytestReport) -> int:
+    """After a run of tests alone, whose closing line pytest has just written. Returns pytest's status."""
+    _say_left_out([report])
+    if not report.closing_line:
+        say(_without_closing_line(report))
+    return report.outcome.status
+
+
+def _say_left_out(reports: Sequence[PytestReport]) -> None:
+    left_out: Counter[str] = sum((report.left_out for report in reports), Counter())
+    if left_out:
+        say("\nLeft out (bin/test --all installs what is missing and leaves nothing out):")
+    for reason, count in left_out.most_common():
+        say(f"  {count} x {reason.removeprefix('Skipped: ')}")
+
+
+def _without_closing_line(report: PytestReport) -> str:
+    return f"{report.outcome.name}: pytest ended with status {report.outcome.status}"
 
 
 def _working_folder() -> Path:

@@ -74,7 +74,9 @@ def prepare(private: Path) -> dict[str, object]:
     """Bring the database up to date; secrets go to the folder `private`."""
     from django.core.management import call_command
 
-    call_command("migrate", interactive=False, verbosity=1)
+    from openagents_site.launcher.migrating import migrate
+
+    migrate()
     call_command("setup_schedules")
     return {"user": USER, "created": ensure_administrator(private), "token_created": ensure_token(private)}
 

@@ -68,7 +68,7 @@ def run(
             show(chunk.decode(errors="replace"))
             matching = [line for line in lines.feed(chunk) if CLOSING_LINE.search(line)]
             closing_line = matching[-1].strip() if matching else closing_line
-    outcome = Outcome(name, process.returncode, time.monotonic() - began, note=closing_line.strip("= "))
+    outcome = Outcome(name, process.returncode, time.monotonic() - began)
     return read_report(PytestReport(outcome, closing_line), report_file)
 
 

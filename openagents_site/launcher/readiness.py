@@ -41,7 +41,7 @@ def wait_until_ready(
             raise NotReady(f"not ready after {seconds:.0f} s: {missing}")
         if now - said > SAY_SECONDS:
             said = now
-            say(f"waiting for {missing} ({now - began:.0f} s)")
+            say(f"waiting for {missing}")
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_LOOK_SECONDS)
 

@@ -34,13 +34,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step. `note` is shown in the summary, `output` if it failed."""
+    """What became of a step. `output` is shown if it failed."""
 
     name: str
     status: int
     seconds: float
     output: str = ""
-    note: str = ""
 
     @property
     def failed(self) -> bool:

@@ -21,6 +21,10 @@ NOT_SHOWN = frozenset(
 QUEUED_LINES = 2000
 
 
+class Moving(str):
+    """A line that the next one is written over."""
+
+
 class Terminal:
     """Prints from a thread of its own. `verbose`: every line of every process, else only warnings and errors, and none
     while `quiet`."""
@@ -30,13 +34,23 @@ class Terminal:
         self.console = Console(file=self._stream, highlight=False, soft_wrap=True)
         self.verbose = verbose
         self.quiet = False
-        self._queue: queue.Queue[Text | None] = queue.Queue(QUEUED_LINES)
+        self._queue: queue.Queue[Text | Moving | None] = queue.Queue(QUEUED_LINES)
+        self._has_moving_line = False
         self._writer = threading.Thread(target=self._write_all, name="terminal", daemon=True)
         self._writer.start()
 
     def say(self, text: str | Text = "", style: str = "") -> None:
         """One line of our own."""
         self._put(text if isinstance(text, Text) else Text(text, style=style))
+
+    @property
+    def moves(self) -> bool:
+        """Whether a line can be written over."""
+        return self.console.is_terminal
+
+    def move(self, text: str) -> None:
+        """One line in place of the one that moved last."""
+        self._put(Moving(text))
 
     def event(self, name: str, text: str, *, bad: bool = False) -> None:
         """Something that happened to a process."""
@@ -55,7 +69,7 @@ class Terminal:
             return
         self._writer.join(seconds)
 
-    def _put(self, line: Text) -> None:
+    def _put(self, line: Text | Moving) -> None:
         try:
             self._queue.put_nowait(line)
         except queue.Full:
@@ -64,10 +78,19 @@ class Terminal:
     def _write_all(self) -> None:
         while (line := self._queue.get()) is not None:
             try:
-                self.console.print(line)
-                self._stream.flush()
+                self._write(line)
             except (OSError, ValueError):  # the terminal is gone; what runs goes on
                 continue
+
+    def _write(self, line: Text | Moving) -> None:
+        if self._has_moving_line:
+            self._stream.write("\r\033[K")
+        self._has_moving_line = isinstance(line, Moving)
+        if isinstance(line, Moving):
+            self._stream.write(line[: self.console.width - 1])
+        else:
+            self.console.print(line)
+        self._stream.flush()
 
 
 def _prefix(name: str) -> Text:

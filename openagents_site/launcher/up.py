@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import environ
@@ -35,11 +33,13 @@ from .part import Part
 from .parts import DATABASE, KILLED_AT_ONCE, STOP_PHASES, parts_of
 from .ports import PortTaken
 from .procfile import ProcfileError
+from .progress import Progress
 from .readiness import NotReady, culprit, last_lines, wait_until_ready
 from .supervisor import Supervisor
 from .terminal import Terminal, readable
 
 SCHEDULER = "scheduler"
+MIGRATION = "migration "  # how `provision` begins the line that says which one it is at
 INTERRUPTED = 130
 
 
@@ -153,30 +153,42 @@ class Start:
     def _provision(self) -> Provisioned | None:
         """None if it was interrupted."""
         log = LogFile(self._logs, "provision")
-        with self._step("Database, schedules and administrator"):
-            done = subprocess.run(
-                command_of(  # killed with us, so that it never goes on beside that of the next start
-                    Account.of_uid(os.geteuid()),
-                    signal.SIGKILL,
-                    [sys.executable, "-m", "openagents_site.launcher.provision"],
-                ),
-                cwd=plan.CHECKOUT,
-                env=self._plan.environment_of("provision"),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            said = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
-            for line in said:
-                log.write_line(line)
-            if done.returncode == provision.TO_MEND and not self._supervisor.stopping.is_set():
+        with self._step("Database, schedules and administrator") as progress:
+            status, said = self._run_provision(progress, log)
+            if status == 0:
+                return Provisioned(next(line for line in reversed(said) if line.startswith("{")))
+            if self._supervisor.stopping.is_set():
+                return None
+            if status == provision.TO_MEND:
                 raise UpFailed(said[-1])
-            if done.returncode != 0 and not self._supervisor.stopping.is_set():
-                raise UpFailed(
-                    f"the database could not be prepared: {said[-1]}; all of it is in {log.baseFilename}"
-                )
-        return Provisioned(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else None
+            raise UpFailed(
+                f"the database could not be prepared: {said[-1]}; all of it is in {log.baseFilename}"
+            )
+
+    def _run_provision(self, progress: Progress, log: LogFile) -> tuple[int, list[str]]:
+        """Exit status and all lines; what it is at is shown."""
+        said: list[str] = []
+        with subprocess.Popen(
+            command_of(  # killed with us, so that it never goes on beside that of the next start
+                Account.of_uid(os.geteuid()),
+                signal.SIGKILL,
+                [sys.executable, "-m", "openagents_site.launcher.provision"],
+            ),
+            cwd=plan.CHECKOUT,
+            env=self._plan.environment_of("provision"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            for line in map(str.rstrip, process.stdout):
+                said.append(line)
+                log.write_line(line)
+                if line.startswith(MIGRATION):
+                    progress.note = line
+        return process.returncode, list(filter(None, said)) or [f"exit status {process.returncode}"]
 
     def _start_processes(self) -> None:
         place = Place(plan.CHECKOUT, self._state.path / "run", uuid.uuid4().hex)
@@ -200,9 +212,9 @@ class Start:
         reached = plan.boxes_reach(url, os.environ)
         guide = Guide(self._terminal, url, self._state.path, stopping, boxes_reach_site=reached)
         try:
-            with self._step("Site, scheduler, worker and provider"):
+            with self._step("Site, scheduler, worker and provider") as progress:
                 wait_until_ready(
-                    Api(self._plan.url), lambda text: self._terminal.say(f"  {text}", "dim"), stopping.is_set
+                    Api(self._plan.url), lambda text: setattr(progress, "note", text), stopping.is_set
                 )
         except NotReady as reason:
             self._show_culprit(str(reason))
@@ -233,30 +245,10 @@ class Start:
         for line in last_lines(part):
             self._terminal.say(f"  {readable(line)}")
 
-    def _step(self, what: str) -> _Step:
-        return _Step(what, self._terminal.say, self._supervisor.stopping.is_set)
+    def _step(self, what: str) -> Progress:
+        return Progress(what, self._terminal, self._supervisor.stopping.is_set)
 
 
 def port_words(name: str, port: int, usual: int) -> str:
     """Why a server of ours is not where it is expected."""
     return f"Port {usual} is taken by another program: {name} listens on port {port}."
-
-
-class _Step:
-    """Says what is done and how long it took."""
-
-    def __init__(
-        self, what: str, say: Callable[[str, str], None], is_interrupted: Callable[[], bool]
-    ) -> None:
-        self._what, self._say, self._is_interrupted = what, say, is_interrupted
-        self._began = time.monotonic()
-
-    def __enter__(self) -> None:
-        self._say(f"{self._what} ...", "dim")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        seconds = time.monotonic() - self._began
-        outcome, style = ("ready", "green") if kind is None else ("failed", "red")
-        if self._is_interrupted():
-            outcome, style = "interrupted", "yellow"
-        self._say(f"{self._what}: {outcome} after {seconds:.1f} s", style)

@@ -71,6 +71,8 @@ def from_environment(settings_class: type, env: environ.Env) -> dict[str, Any]:
         if text is None:
             continue
         try:
+            if declaration.address:
+                _check_address(text)
             values[field.name] = _checked(_parsed(text, _default(field)), declaration)
         except ValueError as error:
             problems.append(f"{declaration.variable} {error}")
@@ -119,8 +121,6 @@ def _parsed(text: str, default: Any) -> Any:
 
 
 def _checked(value: Any, declaration: Declaration) -> Any:
-    if declaration.address and value:
-        _check_address(value)
     if declaration.choices and value not in declaration.choices:
         raise ValueError(f"must be one of {', '.join(declaration.choices)}, not {value!r}")
     if isinstance(value, int) and not isinstance(value, bool):

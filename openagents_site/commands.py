@@ -11,16 +11,17 @@ APPS = {"accounts", "conversations", "boxes", "runs", "work", "forge", "openagen
 
 def ours() -> list[tuple[str, str]]:
     """Name and first sentence of each command of this product, in the order of the alphabet."""
-    found = sorted((name, app) for name, app in get_commands().items() if _is_ours(app))
+    found = sorted((name, app) for name, app in get_commands().items() if is_ours(app))
     return [(name, _first_sentence(load_command_class(app, name).help)) for name, app in found]
 
 
 def others() -> list[str]:
     """The names of the rest."""
-    return sorted(name for name, app in get_commands().items() if not _is_ours(app))
+    return sorted(name for name, app in get_commands().items() if not is_ours(app))
 
 
-def _is_ours(app: str) -> bool:
+def is_ours(app: str) -> bool:
+    """Whether the app, or the module, is of this product."""
     return app.partition(".")[0] in APPS
 
 

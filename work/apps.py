@@ -9,6 +9,6 @@ class WorkConfig(AppConfig):
     name = "work"
 
     def ready(self) -> None:
-        from work import listeners
+        from work import checks, listeners  # noqa: F401 - a check registers itself
 
         listeners.register()

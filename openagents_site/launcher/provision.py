@@ -64,10 +64,29 @@ def _main() -> None:
 
     from base.locks import key_of
 
+    refuse_contradictions()
     private = Path(settings.STATE_ROOT) / "private"
     with connection.cursor() as cursor:
         cursor.execute("select pg_advisory_lock(%s)", [key_of(LOCK)])  # held until this process ends
         print(json.dumps(prepare(private)))
+
+
+def refuse_contradictions() -> None:
+    """Settings that are good each by itself and not together: no process would start with them. Raises ImproperlyConfigured."""
+    from django.core import checks
+    from django.core.checks.registry import registry
+    from django.core.exceptions import ImproperlyConfigured
+
+    from openagents_site.commands import is_ours
+
+    found = [
+        message
+        for check in registry.get_checks()
+        if is_ours(check.__module__)
+        for message in check(app_configs=None, databases=None)
+    ]
+    if wrong := [str(message.msg) for message in found if message.level >= checks.ERROR]:
+        raise ImproperlyConfigured("; ".join(wrong))
 
 
 def prepare(private: Path) -> dict[str, object]:

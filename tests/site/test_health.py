@@ -12,7 +12,7 @@ from django.test import Client
 
 from boxes import slots
 from openagents_site.launcher.api_client import Api
-from openagents_site.launcher.provision import reason
+from openagents_site.launcher.provision import reason, refuse_contradictions
 from openagents_site.launcher.readiness import REFUSES_KEY, what_is_missing
 from openagents_site.periodic import ensure_reconcile_slot
 from openagents_site.schedules import install
@@ -101,6 +101,14 @@ def test_without_a_database_it_still_answers(client: Client, provider: FakeProvi
 
 def no_database(*_: object) -> None:
     raise OperationalError("the connection is closed")
+
+
+def test_settings_that_contradict_each_other_end_a_start(settings: Any):
+    refuse_contradictions()
+    settings.WORK = {"model": "gpt-x"}
+
+    with pytest.raises(ImproperlyConfigured, match="neither WORK_MODEL_API_KEY nor WORK_MODEL_BASE_URL"):
+        refuse_contradictions()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from base import dead_peers
 
 SCHEMES = frozenset({"postgres", "postgresql", "psql", "pgsql"})
 FORM = "postgres://user:password@host:5432/name"
+KEYWORDS = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "NAME"}
 DJANGOS_OWN = frozenset({"assume_role", "isolation_level", "pool", "server_side_binding"})
 
 
@@ -25,8 +26,8 @@ def database_of(url: str, variable: str = "DATABASE_URL") -> dict[str, Any]:
     url = url.strip()
     _check_form(url, variable)
     entry = dict(environ.Env.db_url_config(url))
-    # A socket's folder comes percent-encoded.
-    entry["HOST"] = unquote(entry["HOST"])
+    entry["HOST"] = unquote(entry["HOST"])  # a socket's folder comes percent-encoded
+    _take_from_query(entry)
     if not entry["HOST"]:
         raise ImproperlyConfigured(
             f"{variable} names no host: {FORM}, or the folder of a socket, postgres://user@%2Ffolder/name"
@@ -40,9 +41,16 @@ def database_of(url: str, variable: str = "DATABASE_URL") -> dict[str, Any]:
 
 def connection_parameters(entry: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `psycopg.connect` for an entry of DATABASES."""
-    named = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "NAME"}
-    given = {keyword: entry[name] for keyword, name in named.items() if entry.get(name)}
+    given = {keyword: entry[name] for keyword, name in KEYWORDS.items() if entry.get(name)}
     return {name: value for name, value in entry["OPTIONS"].items() if name not in DJANGOS_OWN} | given
+
+
+def _take_from_query(entry: dict[str, Any]) -> None:
+    """PostgreSQL's own form names any part after the question mark too, and there it wins."""
+    options = entry.setdefault("OPTIONS", {})
+    for keyword, name in KEYWORDS.items():
+        if keyword in options:
+            entry[name] = str(options.pop(keyword))
 
 
 def _check_form(url: str, variable: str) -> None:

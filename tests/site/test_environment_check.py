@@ -63,6 +63,8 @@ def test_a_url_that_names_no_database_is_one_sentence_without_the_password(url: 
         ("postgres://app@%2Frun%2Fpg/boxes", "/run/pg", ""),
         ("postgres://app@:5433//run/pg/boxes", "/run/pg", 5433),
         ("pgsql://app:p%40%2Fss@[::1]:5433/boxes", "::1", 5433),
+        ("postgres://app:@/boxes?host=/run/pg&port=5433", "/run/pg", "5433"),
+        ("postgres://app@/?host=/run/pg&dbname=boxes", "/run/pg", ""),
         ("postgres://app@one:1,two:2/boxes", "one,two", "1,2"),
         (" postgresql://app@db.example/boxes\n", "db.example", ""),
     ],

@@ -23,6 +23,7 @@ from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
 from boxes.api.boxes import find_box
+from conversations.listing import by_conversation
 from runs import services, streaming
 from runs.errors import STATUS_BY_CODE, InvalidIdempotencyKey, RunNotFound
 from runs.filters import RunFilter
@@ -74,7 +75,7 @@ class Runs(OwnedList):
     filterset_class = RunFilter
 
     def rows(self) -> QuerySet[Run]:
-        return runs_of(self.request).defer("output", "output_state")
+        return by_conversation(self.request, runs_of(self.request)).defer("output", "output_state")
 
     @extend_schema(
         summary="Start a run",

@@ -30,6 +30,7 @@ from boxes.serializers import (
     CreateBoxSerializer,
     ExtendBoxSerializer,
 )
+from conversations.listing import by_conversation
 from conversations.services import conversation_of
 
 CREATES_PER_MINUTE = 10
@@ -65,7 +66,7 @@ class Boxes(OwnedList):
     filterset_class = BoxFilter
 
     def rows(self) -> QuerySet[Box]:
-        return visible_to(self.request)
+        return by_conversation(self.request, visible_to(self.request))
 
     def paginate_queryset(self, queryset: Any) -> Any:
         return activity.attach(super().paginate_queryset(queryset) or [])

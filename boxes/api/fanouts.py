@@ -25,6 +25,7 @@ from boxes.errors import BoxNotFound
 from boxes.filters import FanoutFilter
 from boxes.models import FanoutItem, FanoutRequest
 from boxes.states import ItemState
+from conversations.listing import by_conversation
 from conversations.services import conversation_of
 
 
@@ -115,7 +116,7 @@ class Fanouts(OwnedList):
     filterset_class = FanoutFilter
 
     def rows(self) -> QuerySet[FanoutRequest]:
-        return plans(self.request)
+        return by_conversation(self.request, plans(self.request))
 
     @extend_schema(
         summary="Plan several boxes",

@@ -27,6 +27,7 @@ from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
+from conversations.listing import by_conversation
 from forge import assignments
 from forge.assignments.watching import key_of
 from forge.errors import CREATION_ERRORS, AssignmentNotFound, TargetRevoked
@@ -159,7 +160,7 @@ class Assignments(OwnedList):
     write_scope = Scope.FORGE_WRITE
 
     def rows(self) -> QuerySet[Assignment]:
-        return assignments_of(self.request)
+        return by_conversation(self.request, assignments_of(self.request))
 
     @extend_schema(
         summary="Let a box or a computer make an attempt at an issue", parameters=[KEY], extensions=refusals(*CREATION_ERRORS, "rate_limited", *KEY_ERRORS),

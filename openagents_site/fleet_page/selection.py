@@ -18,6 +18,7 @@ from boxes.conf import box_api
 from boxes.lifetime import EndRule
 from boxes.models import Box, FanoutItem
 from boxes.states import STARTING, UP, BoxState, ItemState, StopReason
+from conversations.listing import conversation_ids
 from openagents_site.fleet_page.runs import PageRun, newest_runs
 from openagents_site.fleet_page.text import shown
 
@@ -74,8 +75,8 @@ class Live:
 
 
 def live(owner: User, *, with_output: bool) -> Live:
-    """The owner's boxes now. Seven queries. `with_output`: whether the ends of their runs' output come along."""
-    mine = selectors.of_user(owner)
+    """The owner's boxes now. Eight queries. `with_output`: whether the ends of their runs' output come along."""
+    mine = selectors.of_user(owner).filter(conversation_id__in=conversation_ids(owner))
     active = list(mine.filter(stopped_at=None)[: MAXIMUM_ACTIVE + 1])
     hidden = mine.filter(stopped_at=None).count() - MAXIMUM_ACTIVE if len(active) > MAXIMUM_ACTIVE else 0
     ended = list(_stopped(mine))

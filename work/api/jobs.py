@@ -23,6 +23,7 @@ from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
+from conversations.listing import by_conversation
 from conversations.services import conversation_of
 from work import services
 from work.api.filters import JobFilter
@@ -68,7 +69,7 @@ class Jobs(OwnedList):
     write_scope = Scope.WORK_CONTROL
 
     def rows(self) -> QuerySet[Job]:
-        return jobs_of(self.request)
+        return by_conversation(self.request, jobs_of(self.request))
 
     @extend_schema(
         summary="Start a job",

@@ -243,7 +243,7 @@ def test_it_asks_the_database_as_often_for_many_boxes_as_for_one(
     with django_assert_num_queries(len(few)):
         browser.get(PAGE)
 
-    assert len(few) == 11
+    assert len(few) == 12
 
 
 def test_looking_asks_no_provider_and_is_no_activity(browser: Client, conversation: Conversation) -> None:

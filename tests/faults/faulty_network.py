@@ -103,10 +103,11 @@ class FaultyNetwork:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # who is just let in comes in
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of a client, request after request, until either side leaves or a fault ends it."""
@@ -119,7 +120,7 @@ class FaultyNetwork:
                 await writer.drain()
                 if not _is_whole(answer):
                     break
-        writer.close()
+        await _closed(writer)
 
     async def _answer(self, request: Message) -> bytes | None:
         """The bytes to send back; None: the connection is dropped."""
@@ -179,7 +180,7 @@ class FaultyNetwork:
         except (OSError, asyncio.IncompleteReadError):
             return None
         finally:
-            writer.close()
+            await _closed(writer)
 
     def _error(self, statuses: tuple[int, ...]) -> bytes:
         status = self._rng.choice(statuses)
@@ -198,6 +199,13 @@ class FaultyNetwork:
             return answer
         page["boxes"] = [box for box in page["boxes"] if self._rng.random() < 0.7]
         return Message(answer.head, json.dumps(page).encode())
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Close it to the end: what the loop is stopped over would be found by another test."""
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _read(reader: asyncio.StreamReader) -> Message | None:

@@ -22,6 +22,7 @@ from tests.work.scripted import (
     tool,
 )
 from work.deep_work import loop
+from work.deep_work.ledger import InThisThread
 from work.deep_work.stop import Stop
 from work.errors import JobFenced, JobHeld, NotDriven
 from work.model_client import ModelText, Text
@@ -159,7 +160,7 @@ def test_whoever_holds_an_older_generation_asks_nobody_and_writes_nothing(make_j
     held = claim_for_run(make_job().pk)
     claim_for_run(held.pk)
     model = ScriptedModel()
-    old = loop.DeepWork(held, ledger=lambda work: work(), stop=Stop(), client=model, registry=registry())
+    old = loop.DeepWork(held, ledger=InThisThread(), stop=Stop(), client=model, registry=registry())
     assert old.run() == loop.Left.LOST
     assert (get_job(held.pk).report, model.requests) == (None, [])
 

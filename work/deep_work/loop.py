@@ -202,6 +202,7 @@ class DeepWork:
         except ProtocolViolation as violation:
             self._broken_off(look, reader, writer)
             return self._end(End(JobStatus.FAILED, violation.code))
+        self._ledger.take_turn()
         then = self._ledger(lambda: self._settle(look, answer, writer))
         return self._carry_out(look, then) if isinstance(then, StepView) else then
 

@@ -81,14 +81,15 @@ class JobDriver:
             self._keeper.wake()
         jobs = services.claim_due(holder, limit, kinds=[JobKind.DEEP_WORK], captured=self._captured())
         tasks = [Task(job) for job in jobs]
+        if tasks and self._clerks is None:
+            self._clerks = Clerks()  # here, where one thread is: the jobs' own would each make some
         for task in tasks:
             self._kept_by(holder).add(task.id, task.job.generation, task.stop)
         return tasks
 
     def perform(self, task: Task) -> Left:
         """Drive the job. Raises what nobody expected."""
-        if self._clerks is None:
-            self._clerks = Clerks()
+        assert self._clerks is not None, "who claimed it made them"
         try:
             client = self._client or model_client()
             work = DeepWork(

@@ -15,6 +15,7 @@ import random
 import threading
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from urllib.parse import urlsplit
 
 LONGEST_HEAD = 64 * 1024
@@ -78,7 +79,8 @@ class FaultyNetwork:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: asyncio.Server | None = None
-        self._later: set[asyncio.Task[None]] = set()
+        self._held: set[asyncio.Task[Any]] = set()
+        """Of a task whose client has left, and that waits for the provider, the loop itself has no reference that lasts."""
 
     @property
     def base_url(self) -> str:
@@ -111,6 +113,7 @@ class FaultyNetwork:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of a client, request after request, until either side leaves or a fault ends it."""
+        self._hold(asyncio.current_task())
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while request := await _read(reader):
                 answer = await self._answer(request)
@@ -132,8 +135,7 @@ class FaultyNetwork:
                 return None
             case Fault.AFTERWARDS:
                 task = asyncio.create_task(self._deliver_later(request, self._rng.uniform(0.5, 8.0)))
-                self._later.add(task)
-                task.add_done_callback(self._later.discard)
+                self._hold(task)
                 return None
             case Fault.TWICE:
                 await self._forward(request)
@@ -162,6 +164,11 @@ class FaultyNetwork:
         fault = self._rng.choices(list(weights), weights=list(weights.values()))[0]
         self.counts[fault] += 1
         return fault
+
+    def _hold(self, task: asyncio.Task[Any] | None) -> None:
+        assert task is not None
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
 
     async def _deliver_later(self, request: Message, seconds: float) -> None:
         await asyncio.sleep(seconds)

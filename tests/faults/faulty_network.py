@@ -105,11 +105,16 @@ class FaultyNetwork:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
-        await asyncio.sleep(0)  # who is just let in comes in
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        while others := await self._others():
             for task in others:
                 task.cancel()
             await asyncio.wait(others)
+
+    async def _others(self) -> set[asyncio.Task[Any]]:
+        """Every other task, each of which has begun: one that is cancelled before closes nothing."""
+        await asyncio.sleep(0)
+        here = asyncio.current_task()
+        return {task for task in asyncio.all_tasks() if task is not here}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of a client, request after request, until either side leaves or a fault ends it."""

@@ -41,7 +41,7 @@ def test_whose_turn_came_first_is_served_first_although_another_asked_before(cle
             turns[name].wait()
         for waiting, name in enumerate(reversed(NAMES), 1):
             asks[name].set()
-            eventually(lambda waiting=waiting: clerk._asked.qsize() == waiting)  # type: ignore[misc]
+            eventually(lambda waiting=waiting: clerk._asked.qsize() == waiting)
         may_go_on.set()
 
     assert served == list(NAMES)

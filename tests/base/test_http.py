@@ -6,23 +6,18 @@ import contextlib
 import gzip
 import json
 import os
-import shlex
 import socket
-import ssl
-import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 import responses
 
 from base import http, http_transport
 from base.http import BodyTooLarge, CallFailed, DeadlineExceeded, TransportFailure, call
+from tests.base.wire_calls import Serve, answering, get
 from tests.fakes.wire import Connection, Request, WireServer, payload
-
-Serve = Callable[[Connection, Request], None]
 
 
 @pytest.fixture(autouse=True)
@@ -35,19 +30,6 @@ def fresh_connections() -> Iterator[None]:
 def serving(serve: Serve) -> Iterator[WireServer]:
     with WireServer(serve) as server:
         yield server
-
-
-def answering(raw: bytes, *, close: bool = False) -> Serve:
-    def serve(connection: Connection, _request: Request) -> None:
-        connection.write(raw)
-        if close:
-            connection.close()
-
-    return serve
-
-
-def get(server: WireServer, seconds: float = 5.0, **more: object) -> http.Reply:
-    return call("GET", f"{server.url}/boxes", deadline_seconds=seconds, **more)  # type: ignore[arg-type]
 
 
 def test_it_answers_status_headers_and_body() -> None:
@@ -380,59 +362,3 @@ def test_the_failure_names_the_cause_and_nothing_else() -> None:
             )
 
     assert "secret" not in str(caught.value)
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        shlex.split(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1 "
-            f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
-        ),
-        check=True,
-        capture_output=True,
-    )
-    return key, certificate
-
-
-@contextlib.contextmanager
-def serving_tls(serve: Serve, certificate: tuple[Path, Path]) -> Iterator[WireServer]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate[1], certificate[0])
-    with WireServer(serve, tls=context) as server:
-        yield server
-
-
-def test_over_tls_a_stranger_is_refused_and_an_added_authority_is_trusted(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving_tls(answering(payload(200, b"private")), certificate) as server:
-        with pytest.raises(TransportFailure):
-            get(server)
-
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-        monkeypatch.setattr(http, "_context", None)
-        http.close_connections()
-        assert [get(server).body for _ in range(3)] == [b"private"] * 3
-
-
-def test_over_tls_a_drip_is_cut_at_the_deadline(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def serve(connection: Connection, _request: Request) -> None:
-        connection.write(payload(200, b"", {"Content-Length": "1000"}))
-        connection.drip(b"x" * 1000, 0.02)
-
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-    monkeypatch.setattr(http, "_context", None)
-    with serving_tls(serve, certificate) as server, pytest.raises(DeadlineExceeded):
-        get(server, seconds=0.5)
-
-
-def test_over_tls_a_silent_handshake_is_cut_at_the_deadline() -> None:
-    with (
-        contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener,
-        pytest.raises(DeadlineExceeded),
-    ):
-        call("GET", f"https://127.0.0.1:{listener.getsockname()[1]}/", deadline_seconds=0.3)

@@ -116,3 +116,9 @@ def hours_pass(hours: float) -> None:
 
 def only_delivery() -> Delivery:
     return Delivery.objects.select_related("event", "subscription").get()
+
+
+@pytest.fixture
+def event(hook: Subscription, owner: User, box_of: BoxOf) -> Any:
+    """Something to be told."""
+    return box_of(owner)

@@ -28,7 +28,7 @@ SECONDS_EACH = (CALLS + 1) * MODEL_SECONDS
 
 
 def main(*, json: bool) -> None:
-    with slow_model() as base_url:
+    with slow_model(CALLS, MODEL_SECONDS) as base_url:
         settings = {
             "WORK_MODEL": "slow",
             "WORK_MODEL_BASE_URL": base_url,
@@ -40,9 +40,9 @@ def main(*, json: bool) -> None:
 
 
 @contextmanager
-def slow_model() -> Iterator[str]:
-    """The model's base URL."""
-    command = [sys.executable, "-m", "benchmarks.slow_model", str(CALLS), str(MODEL_SECONDS)]
+def slow_model(calls: int, seconds: float) -> Iterator[str]:
+    """The base URL of a model that calls so many tools and then reports, each answer after so many seconds."""
+    command = [sys.executable, "-m", "benchmarks.slow_model", str(calls), str(seconds)]
     with subprocess.Popen(command, cwd=REPOSITORY, text=True, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import structlog
 
 from accounts.models import User
@@ -12,6 +10,7 @@ from boxes.models import Box
 from boxes.states import StopReason
 from boxes.stopping import ask_stop
 from conversations.models import Conversation
+from conversations.services import conversation_ids
 
 log = structlog.get_logger(__name__)
 
@@ -21,15 +20,9 @@ def stop_boxes_of(owner: User | Conversation) -> int:
 
     The stops are written down, so that they happen however often the provider fails. Returns how many were asked for.
     """
-    conversation_ids = _conversations(owner)
-    fanout.cancel_all(conversation_ids)
-    active = Box.objects.filter(conversation_id__in=conversation_ids, stopped_at=None)
+    ended = [owner.pk] if isinstance(owner, Conversation) else conversation_ids(owner)
+    fanout.cancel_all(ended)
+    active = Box.objects.filter(conversation_id__in=ended, stopped_at=None)
     asked = sum(ask_stop(box, StopReason.OWNER_DELETED) for box in active)
     log.info("owner_deleted", owner=str(owner.pk), kind=type(owner).__name__, boxes=asked)
     return asked
-
-
-def _conversations(owner: User | Conversation) -> list[UUID]:
-    if isinstance(owner, Conversation):
-        return [owner.pk]
-    return list(Conversation.objects.filter(visitor__user=owner).values_list("pk", flat=True))

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from typing import TypeVar
-from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from rest_framework.request import Request
 
 from accounts.caller import user_of
-from accounts.models import User
 from base.api.parameters import all_owners
-from conversations.models import Conversation
+from conversations.services import conversation_ids
 
 T = TypeVar("T", bound=Model)
-
-
-def conversation_ids(user: User) -> list[UUID]:
-    """The user's conversations, deleted ones too. One query."""
-    return list(Conversation.objects.filter(visitor__user=user).values_list("pk", flat=True))
 
 
 def by_conversation(request: Request, rows: QuerySet[T]) -> QuerySet[T]:

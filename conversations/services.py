@@ -77,6 +77,11 @@ def get_conversation_owner(conversation: Conversation | UUID) -> Visitor:
     return visitor
 
 
+def conversation_ids(user: User) -> list[UUID]:
+    """The user's conversations, deleted ones too. One query."""
+    return list(Conversation.objects.filter(visitor__user=user).values_list("pk", flat=True))
+
+
 def conversation_of(user: User, conversation_id: UUID | None = None) -> Conversation:
     """The user's conversation, or the one with this id if it is theirs and not deleted. Raises ConversationNotFound."""
     if conversation_id is None:

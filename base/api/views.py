@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.db.models import QuerySet
@@ -26,12 +27,12 @@ class ApiView(APIView):
         refuse_unknown(request, self)
 
 
-class OwnedList(ApiView, ListAPIView[Any]):
+class OwnedList(ApiView, ListAPIView[Any], ABC):
     """A list of what the caller may see. A view names `queryset` (none of the model) and gives `rows()`."""
 
+    @abstractmethod
     def rows(self) -> QuerySet[Any]:
         """The rows that this caller may see."""
-        raise NotImplementedError
 
     def get_queryset(self) -> QuerySet[Any]:
         # The description of the API is made without a caller.

@@ -18,7 +18,7 @@ from boxes.conf import box_api
 from boxes.lifetime import EndRule
 from boxes.models import Box, FanoutItem
 from boxes.states import STARTING, UP, BoxState, ItemState, StopReason
-from conversations.listing import conversation_ids
+from conversations.services import conversation_ids
 from openagents_site.fleet_page.runs import PageRun, newest_runs
 from openagents_site.fleet_page.text import shown
 

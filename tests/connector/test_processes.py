@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Coroutine
 from pathlib import Path
@@ -23,8 +22,6 @@ LOST = "env -i setsid sh -c '{first}echo $$ > pid; while :; do sleep 600; done' 
 """Clears its surroundings and leaves its session; with the shell that started it, it loses its parent too."""
 AWAITED = "until [ -s pid ]; do sleep 0.01; done"
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="orphans come back on Linux alone")
-
 
 def lives(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -38,7 +35,6 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
 
 
-@on_linux
 @pytest.mark.parametrize("agent_ends", [False, True])
 @pytest.mark.parametrize("same_life", [True, False])
 def test_it_ends_what_has_no_mark_no_session_and_no_parent(

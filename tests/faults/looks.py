@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import requests
 
 from localbox.sizes import SECONDS_PER_DOLLAR
 from runs.states import MOVES as RUN_MOVES
 from runs.states import TERMINAL as RUN_ENDS
 from tests.faults.known_runs import Known
+from tests.faults.left_over import left_on_the_machine
 
 Row = tuple[Any, ...]
 RUN_ENDED = ", ".join(f"'{state.value}'" for state in RUN_ENDS)
@@ -142,14 +142,7 @@ def forgotten(world: World) -> Iterable[object]:
 
 
 def processes_left(world: World) -> Iterable[object]:
-    runs = {row[0] for row in world.rows("select id::text from box_runs")}
-    for process in psutil.process_iter():
-        try:
-            folder = process.environ().get("OPENAGENTS_RUN_DIRECTORY", "")
-        except psutil.Error:
-            continue
-        if folder.rpartition("/")[2] in runs:
-            yield process.pid, folder
+    return left_on_the_machine({row[0] for row in world.rows("select id::text from box_runs")})
 
 
 def credentials_that_open(world: World) -> Iterable[object]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,12 +19,14 @@ from typing import Any
 
 import requests
 
+from benchmarks.jobs import slow_model
 from tests.faults.clients import Client
 from tests.faults.clock_steps import step_clock
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import House, house
-from tests.faults.installation import REPOSITORY, Api, eventually
+from tests.faults.installation import Api, eventually
 from tests.faults.invariants import broken
+from tests.faults.left_over import whole_log
 from tests.faults.looks import ATTEMPT_ENDED, JOB_ENDED, RUN_ENDED, World
 from tests.faults.trouble import Trouble
 from tests.faults.witness import Witness
@@ -76,7 +77,7 @@ class Outcome:
 def endangered_house(seed: int) -> Iterator[tuple[House, FaultyNetwork]]:
     """A house whose provider is behind a network of this seed, and whose jobs ask a model of its own. Nothing is wrong yet."""
     with ExitStack() as stack:
-        model = stack.enter_context(_model())
+        model = stack.enter_context(slow_model(calls=2, seconds=0.4))
         settings = SETTINGS | {"WORK_MODEL": "slow", "WORK_MODEL_BASE_URL": model}
         made = stack.enter_context(house(settings, PROVIDER_SETTINGS))
         network = stack.enter_context(FaultyNetwork(made.provider.base_url, random.Random(seed)))
@@ -185,7 +186,7 @@ class Round:
         for client in self.clients:
             for table, ids in client.told.accepted.items():
                 accepted.setdefault(table, set()).update(ids)
-            logs |= {run["id"]: _log(client.api, run["id"]) for run in _everything(client.api, "runs")}
+            logs |= {run["id"]: whole_log(client.api, run["id"]) for run in _everything(client.api, "runs")}
         [(marker,)] = self.made.rows("select ownership_marker from installation")
         return World(
             rows=self.made.rows,
@@ -212,18 +213,6 @@ class Round:
             f"--- {name}\n{self.made.installation.log(name)[-200_000:]}"
             for name in self.made.installation.parts
         )
-
-
-@contextmanager
-def _model() -> Iterator[str]:
-    """The base URL of a model that calls two tools and then reports."""
-    command = [sys.executable, "-m", "benchmarks.slow_model", "2", "0.4"]
-    with subprocess.Popen(command, cwd=REPOSITORY, text=True, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
 
 
 def _repository(url: str, token: str) -> str:
@@ -262,13 +251,3 @@ def _asked_to_stop(api: Api, box: str) -> bool:
     except requests.RequestException:
         return False
     return answer.ok or answer.status_code in {404, 409}
-
-
-def _log(api: Api, run_id: str) -> str:
-    text, offset = "", 0
-    while True:
-        piece = api.insist("GET", f"runs/{run_id}/log", params={"offset": offset})
-        text += piece["output"]
-        if piece["next_offset"] <= offset:
-            return text
-        offset = piece["next_offset"]

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import psutil
 import pytest
 
 from runs.states import TERMINAL
@@ -22,6 +21,7 @@ from tests.faults.house import WORKERS, House
 from tests.faults.installation import Api, Owner, eventually
 from tests.faults.invariants import told
 from tests.faults.known_runs import COUNTER, Known, known_run
+from tests.faults.left_over import left_on_the_machine, whole_log
 from tests.faults.random_round import Round, endangered_house
 
 RUNS = int(os.environ.get("FAULT_RUNS", "40"))
@@ -99,16 +99,6 @@ def followed(api: Api, box: str, known: Known) -> dict[str, Any]:
     return run
 
 
-def whole_log(api: Api, run_id: str) -> str:
-    text, offset = "", 0
-    while True:
-        piece = api.insist("GET", f"runs/{run_id}/log", params={"offset": offset})
-        text += piece["output"]
-        if piece["next_offset"] <= offset:
-            return text
-        offset = piece["next_offset"]
-
-
 Ended = list[tuple[Known, dict[str, Any], str]]
 
 
@@ -151,19 +141,6 @@ def is_right(known: Known, run: dict[str, Any], output: str, times: int) -> bool
         return (run["state"], run["kill_confirmed"]) == ("cancelled", True)
     state = "completed" if known.exit_status == 0 else "failed"
     return (run["state"], run["exit_status"]) == (state, known.exit_status)
-
-
-def left_on_the_machine(run_ids: set[str]) -> list[int]:
-    """Processes of any box that carry one of these runs' folders in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            folder = process.environ().get("OPENAGENTS_RUN_DIRECTORY", "")
-        except psutil.Error:
-            continue
-        if folder.rpartition("/")[2] in run_ids:
-            found.append(process.pid)
-    return found
 
 
 def test_every_run_ends_right_whatever_is_killed(killed: Killed) -> None:

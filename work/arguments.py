@@ -28,9 +28,13 @@ def shown(written: str) -> str:
     return written if clean == written else keep_first_bytes(clean, limits.ARGUMENT_BYTES)
 
 
-def sealed(written: str) -> bytes | None:
-    """The exact text for the row, sealed; None where the row shows it."""
-    return None if shown(written) == written else seal(PURPOSE, written.encode())
+def kept(written: str) -> dict[str, Any]:
+    """The fields of the row: what it shows, and the exact text sealed where that is another."""
+    clean = shown(written)
+    return {
+        "arguments": clean,
+        "sealed_arguments": None if clean == written else seal(PURPOSE, written.encode()),
+    }
 
 
 def exact(step: JobStep) -> str | None:

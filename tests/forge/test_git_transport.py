@@ -69,11 +69,12 @@ def test_it_takes_a_push_from_a_shallow_clone(git, work, secret, repository):
 
 
 def test_a_fetch_with_many_haves_comes_packed(git, work, secret):
-    """Beyond a kilobyte git packs its request with gzip."""
+    """Beyond a kilobyte git packs its request with gzip. It names the newest commits first, so the common one is the oldest."""
     git.must("clone", "--quiet", git.url(PATH, secret), "copy")
     copy = git.folder / "copy"
     for number in range(60):
-        git.must("commit", "--quiet", "--allow-empty", "-m", f"{number}", cwd=copy)
+        date = f"2099-01-01T00:00:{number:02} +0000"
+        git.must("commit", "--quiet", "--allow-empty", "-m", date, cwd=copy, GIT_COMMITTER_DATE=date)
     git.commit(work, "new")
     git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=work)
 

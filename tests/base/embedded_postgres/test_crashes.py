@@ -62,12 +62,20 @@ def test_kill_of_all_its_processes_loses_nothing_committed(committed):
 
 
 def test_kill_of_one_backend_is_recovered_by_the_server_itself(committed):
-    with connect(committed) as victim:
+    with connect(committed) as witness, connect(committed) as victim:
         os.kill(victim.info.backend_pid, signal.SIGKILL)
-        assert processes.wait_until(lambda: can_read(committed), LONG)
+        assert processes.wait_until(lambda: is_cut_off(witness), LONG)
+    assert processes.wait_until(lambda: can_read(committed), LONG)
 
     assert committed.poll() is None
     assert facts(committed) == [(1,)]
+
+
+def is_cut_off(link: psycopg.Connection) -> bool:
+    """Whether the server ended this client too, as it does before it recovers: until then it takes new ones."""
+    with suppress(psycopg.OperationalError):
+        link.execute("select 1")
+    return link.broken
 
 
 def can_read(cluster: Cluster) -> bool:

@@ -83,9 +83,11 @@ def test_lack_of_memory_is_hinted_at(dash_box: ScriptBox) -> None:
         (group / "memory.swappiness").write_text("0")
     except OSError:
         pytest.skip("memory control groups cannot be made here")
-    dash_box.before = lambda: _join(group)
     try:
-        reply, _ = dash_box.ends("tail /dev/zero")
+        dash_box.before = lambda: _join(group)
+        assert dash_box.dispatch("tail /dev/zero").pid
+        dash_box.before = None  # a poll has the box's memory, and not what the run left of the group's
+        reply, _ = dash_box.wait_for_end()
         assert reply.exit
         assert (reply.exit.status, reply.exit.memory) == (137, True)
     finally:

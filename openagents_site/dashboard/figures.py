@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from django.db import DatabaseError, transaction
+
 from base.clock import database_now
 from openagents_site.dashboard import questions
+from openagents_site.doctor import processes
 from openagents_site.metrics import questions as known
 from openagents_site.metrics.ledger import Row, ask, live_workers
 from runs.states import TERMINAL
@@ -63,10 +66,11 @@ class Now:
     workers: int | None
     heartbeats: Mapping[str, float] | None
     passes: Sequence[Pass] | None
+    started: Mapping[str, float]  # by process, how many seconds ago
 
 
 def now() -> Now:
-    """The state of the installation. Eleven questions, whatever there is."""
+    """The state of the installation. Twelve questions, whatever there is."""
     boxes, runs = _asked(known.BOXES), _asked(known.RUNS)
     spent = _counted(_asked(known.SPENDING), "period", "microusd")
     workers = live_workers()
@@ -84,6 +88,7 @@ def now() -> Now:
         workers=None if workers is None else len(workers),
         heartbeats=_heartbeats(ask(questions.HEARTBEATS, "heartbeats")),
         passes=_passes(ask(questions.PASSES, "passes")),
+        started=_started(),
     )
 
 
@@ -129,6 +134,14 @@ def _queues(rows: Sequence[Row] | None) -> list[Queue] | None:
 
 def _heartbeats(rows: Sequence[Row] | None) -> dict[str, float] | None:
     return None if rows is None else {row["process"]: row["age"] for row in rows}
+
+
+def _started() -> Mapping[str, float]:
+    try:
+        with transaction.atomic():
+            return processes.started()
+    except DatabaseError:
+        return {}
 
 
 def _passes(rows: Sequence[Row] | None) -> list[Pass] | None:

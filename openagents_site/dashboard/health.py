@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from base.amounts import duration
 from openagents_site.dashboard.figures import Now, Pass
-from openagents_site.doctor.ledger import SCHEDULER_SILENT_SECONDS
+from openagents_site.doctor import Finding as Judged
+from openagents_site.doctor import Level, processes
 from openagents_site.periodic import RECONCILE
 from openagents_site.tasks import SCHEDULER
 from openagents_site.worker import LATE_INTERVALS
@@ -24,6 +25,8 @@ class Finding:
     is_good: bool
     said: str
     remedy: str = ""
+    is_starting: bool = False
+    """Not well yet, and given its time."""
 
 
 def findings(now: Now, *, has_key: bool) -> list[Finding]:
@@ -37,20 +40,20 @@ def findings(now: Now, *, has_key: bool) -> list[Finding]:
 
 
 def _workers(now: Now) -> Finding:
-    if now.workers:
-        return Finding("Workers", True, f"{now.workers} alive")
-    said = NOT_KNOWN if now.workers is None else "none is alive"
-    return Finding("Workers", False, said, "start manage.py run_worker")
+    if now.workers is None:
+        return Finding("Workers", False, NOT_KNOWN, "start manage.py run_worker")
+    return _as_judged("Workers", processes.workers(now.workers, now.started))
 
 
 def _scheduler(now: Now) -> Finding:
     if now.heartbeats is None:
         return Finding("Scheduler", False, NOT_KNOWN, ASK_AGAIN)
-    age = now.heartbeats.get(SCHEDULER)
-    if age is not None and age <= SCHEDULER_SILENT_SECONDS:
-        return Finding("Scheduler", True, f"worked {duration(age)} ago")
-    said = "never worked" if age is None else f"silent for {duration(age)}"
-    return Finding("Scheduler", False, said, "restart manage.py qcluster")
+    return _as_judged("Scheduler", processes.scheduler(now.heartbeats.get(SCHEDULER), now.started))
+
+
+def _as_judged(name: str, judged: Judged) -> Finding:
+    is_starting = judged.level is Level.WARNING
+    return Finding(name, judged.level is Level.GOOD, judged.seen, judged.remedy, is_starting)
 
 
 def _pass(each: Pass) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from openagents_site.doctor import Check, Finding, Level, bad, host, ledger, webhooks
+from openagents_site.doctor import Check, Finding, Level, bad, host, ledger, processes, webhooks
 
 log = structlog.get_logger(__name__)
 WITHOUT_DATABASE: tuple[Check, ...] = (
@@ -19,7 +19,7 @@ WITHOUT_DATABASE: tuple[Check, ...] = (
 WITH_DATABASE: tuple[Check, ...] = (
     ledger.schedules,
     ledger.slots,
-    ledger.processes,
+    processes.processes,
     ledger.stuck_rows,
     webhooks.deliveries,
 )

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 from django_q.models import Schedule
 
-from base import leases
 from base.clock import database_now
-from boxes import heartbeats
 from boxes.client import client
 from boxes.conf import box_api
 from boxes.errors import ProviderCode, ProviderError
@@ -20,16 +16,11 @@ from boxes.models import ScheduleSlot
 from openagents_site import health
 from openagents_site.backups.database import server_version
 from openagents_site.doctor import Finding, bad, good, warning
-from openagents_site.launcher import records
 from openagents_site.schedules import SCHEDULES
-from openagents_site.tasks import SCHEDULER
 from openagents_site.worker import LATE_INTERVALS
 
 OLDEST_SERVER = 14
 LARGEST_SKEW_SECONDS = 5.0
-SCHEDULER_SILENT_SECONDS = 180.0
-SCHEDULER_START_SECONDS = 120.0  # one beat, and the time that a busy machine takes to start
-HEARTBEAT = "heartbeat"  # the schedule that stamps
 STUCK = (
     ("boxes in provisioning", "conversation_boxes", "next_provision_at"),
     ("boxes to settle", "conversation_boxes", "next_settlement_at"),
@@ -102,42 +93,6 @@ def slots() -> list[Finding]:
         else:
             found.append(good(f"pass {slot.name}", "in time"))
     return found or [bad("passes", "there is no slot", "run manage.py setup_schedules")]
-
-
-def processes() -> list[Finding]:
-    workers = leases.live_workers()
-    return [
-        good("workers", f"{len(workers)} alive")
-        if workers
-        else bad("workers", "none is alive", "start manage.py run_worker"),
-        _scheduler(heartbeats.age_seconds(SCHEDULER)),
-    ]
-
-
-def _scheduler(age: float | None) -> Finding:
-    if age is not None and age <= SCHEDULER_SILENT_SECONDS:
-        return good("scheduler", f"worked {age:.0f} s ago")
-    seen = "never worked" if age is None else f"silent for {age:.0f} s"
-    if (
-        seconds := _started_seconds_ago(never_worked=age is None)
-    ) is not None and seconds <= SCHEDULER_START_SECONDS:
-        return warning(
-            "scheduler",
-            f"just starting, {seconds:.0f} s ago: {seen} yet",
-            f"look again when {SCHEDULER_START_SECONDS:.0f} s are over",
-        )
-    return bad("scheduler", seen, "restart manage.py qcluster")
-
-
-def _started_seconds_ago(*, never_worked: bool) -> float | None:
-    """Of the scheduler that `bin/up` runs here; else of the whole installation, as long as the first beat was never done."""
-    group = records.read(Path(settings.STATE_ROOT) / "run").get("scheduler")
-    if group is not None and group.leader.is_alive():
-        return group.leader.age_seconds()
-    if not never_worked:
-        return None
-    first = Schedule.objects.filter(name=HEARTBEAT, task=None).values_list("next_run", flat=True).first()
-    return None if first is None else (database_now() - first).total_seconds()
 
 
 def stuck_rows() -> list[Finding]:

@@ -140,7 +140,7 @@ def test_the_database_is_asked_as_often_for_many_rows_as_for_none(
 
     asked = [query["sql"] for query in many if query["sql"].lstrip().lower().startswith("select")]
     assert len(many) == len(few)
-    assert len(asked) == 14
+    assert len(asked) == 15
 
 
 @pytest.mark.parametrize(

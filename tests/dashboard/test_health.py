@@ -15,6 +15,7 @@ def now(**changes: Any) -> Now:
         "boxes": {}, "burn_rate_microusd": 0, "runs": {}, "oldest_run_seconds": 0.0, "spent_today_microusd": 0,
         "spent_month_microusd": 0, "leaks": {}, "incidents": {}, "ended_last_day": {}, "queues": [], "workers": 2,
         "heartbeats": {"scheduler": 20.0}, "passes": [reconcile()],
+        "started": {},
     }  # fmt: skip
     return Now(**(well | changes))
 
@@ -83,6 +84,24 @@ def test_what_is_not_well_is_said_with_what_to_do(changes: dict[str, Any], name:
     found = finding(name, findings(now(**changes), has_key=True))
 
     assert (found.is_good, found.said, bool(found.remedy)) == (False, said, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"heartbeats": {}}, "Scheduler", "just starting, 30 s ago: never worked yet"),
+        ({"heartbeats": {"scheduler": 7200.0}}, "Scheduler", "just starting, 30 s ago: silent for 2 h 00 min yet"),
+        ({"workers": 0}, "Workers", "just starting, 30 s ago: none is alive yet"),
+    ],
+    ids=["first scheduler", "scheduler", "worker"],
+)  # fmt: skip
+def test_what_is_just_starting_is_given_its_time(changes: dict[str, Any], name: str, said: str) -> None:
+    begun = {"scheduler": 30.0, "worker": 30.0}
+    found = finding(name, findings(now(started=begun, **changes), has_key=True))
+    assert (found.is_good, found.is_starting, found.said) == (False, True, said)
+
+    late = dict.fromkeys(begun, 121.0)
+    assert not finding(name, findings(now(started=late, **changes), has_key=True)).is_starting
 
 
 def test_without_a_key_the_provider_is_not_well() -> None:

@@ -22,7 +22,7 @@ from boxes import heartbeats
 from boxes.models import Box, ScheduleSlot
 from conversations.services import ensure_conversation
 from openagents_site import schedules
-from openagents_site.doctor import Finding, Level, examination, host, ledger
+from openagents_site.doctor import Finding, Level, examination, host, ledger, processes
 from openagents_site.launcher import records
 from openagents_site.launcher.identity import Group, Identity
 from openagents_site.periodic import ensure_reconcile_slot
@@ -92,7 +92,7 @@ def test_a_late_and_a_failing_pass_are_bad(healthy: Any):
 
 
 def test_processes_that_are_gone_are_bad(db: None):
-    assert levels(ledger.processes()) == {"workers": Level.BAD, "scheduler": Level.BAD}
+    assert levels(processes.processes()) == {"workers": Level.BAD, "scheduler": Level.BAD}
 
 
 def test_a_scheduler_that_was_not_due_yet_is_just_starting(healthy: Any, capsys: pytest.CaptureFixture[str]):
@@ -103,21 +103,34 @@ def test_a_scheduler_that_was_not_due_yet_is_just_starting(healthy: Any, capsys:
     assert re.search(r"WARN scheduler: just starting, \d+ s ago: never worked yet", capsys.readouterr().out)
 
     Schedule.objects.filter(name="heartbeat").update(next_run=timezone.now() - timedelta(minutes=3))
-    assert levels(ledger.processes())["scheduler"] is Level.BAD
+    assert levels(processes.processes())["scheduler"] is Level.BAD
 
 
 def test_a_scheduler_that_was_started_again_is_given_its_time(healthy: Any, tmp_path: Path):
     with connection.cursor() as cursor:
         cursor.execute("update process_heartbeats set stamped_at = clock_timestamp() - interval '1 hour'")
-    assert levels(ledger.processes())["scheduler"] is Level.BAD
+    assert levels(processes.processes())["scheduler"] is Level.BAD
     (tmp_path / "run").mkdir()
 
     with subprocess.Popen(["sleep", "600"]) as started:
         identity = Identity.of(started.pid)
         assert identity is not None
         records.write(tmp_path / "run", "scheduler", Group(identity, "mark"))
-        assert levels(ledger.processes())["scheduler"] is Level.WARNING
+        assert levels(processes.processes())["scheduler"] is Level.WARNING
         started.kill()
+
+
+def test_a_worker_that_was_started_again_is_given_its_time(db: None, settings: Any, tmp_path: Path):
+    settings.STATE_ROOT = tmp_path
+    (tmp_path / "run").mkdir()
+
+    with subprocess.Popen(["sleep", "600"]) as started:
+        identity = Identity.of(started.pid)
+        assert identity is not None
+        records.write(tmp_path / "run", "worker", Group(identity, "mark"))
+        assert levels(processes.processes())["workers"] is Level.WARNING
+        started.kill()
+    assert levels(processes.processes())["workers"] is Level.BAD
 
 
 def test_rows_that_nobody_takes_up_are_bad(owner: User):

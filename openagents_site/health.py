@@ -22,7 +22,6 @@ from boxes.models import ScheduleSlot
 from openagents_site.launcher.readiness import REFUSES_KEY
 from openagents_site.schedules import SCHEDULES
 
-log = structlog.get_logger(__name__)
 PROVIDER_TIMEOUT_SECONDS = 3.0
 
 
@@ -34,6 +33,8 @@ class Finding:
     good: bool
     remedy: str = ""
     is_needed: bool = True
+    error: str = ""
+    """The kind of error that the check met; for the log alone."""
 
 
 @require_safe
@@ -47,15 +48,23 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """200 when database, migrations, schedules and provider are good, else 503 with what is not.
 
     Whether a worker lives is told and changes nothing: without one everything is slower, and a balancer that took web away
-    for it would make that worse.
+    for it would make that worse. What is not good is told in the request's own line of the log.
     """
     findings = examine()
     good = all(finding.good or not finding.is_needed for finding in findings)
+    if not good:
+        structlog.contextvars.bind_contextvars(
+            not_ready=[_logged(each) for each in findings if not each.good]
+        )
     body = {
         "status": "ready" if good else "not ready",
         "checks": {finding.name: "ok" if finding.good else finding.remedy for finding in findings},
     }
     return JsonResponse(body, status=200 if good else 503)
+
+
+def _logged(finding: Finding) -> str:
+    return f"{finding.name}: {finding.remedy}" + (f" ({finding.error})" if finding.error else "")
 
 
 def examine() -> list[Finding]:
@@ -77,9 +86,8 @@ def _checked(name: str, check: Callable[[], bool], remedy: str) -> Finding:
     try:
         return Finding(name, check(), remedy)
     except Exception as error:
-        log.warning("health_check_failed", check=name, error=type(error).__name__)
         is_key = getattr(error, "code", None) == ProviderCode.UNAUTHORIZED
-        return Finding(name, good=False, remedy=REFUSES_KEY if is_key else remedy)
+        return Finding(name, good=False, remedy=REFUSES_KEY if is_key else remedy, error=type(error).__name__)
 
 
 def _database_answers() -> bool:

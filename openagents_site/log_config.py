@@ -73,8 +73,8 @@ def logging_settings(*, level: str, human: bool) -> None:
             "loggers": {
                 "django.server": {"level": "WARNING"},
                 "django_structlog": {"level": "WARNING"},
-                # A refusal has its line already (request_refused), and the request its own with the status.
-                "django.request": {"level": "ERROR"},
+                # Every request has a line of its own with the status (request_finished), or with the trace (request_failed).
+                "django.request": {"level": "CRITICAL"},
             },
         }
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from work.conf import ECHO, work_settings
@@ -27,10 +28,12 @@ def model_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
         parsed(conf.model_prices)
     except PricesInvalid as error:
         found.append(Error(f"WORK_MODEL_PRICES: {error}", id="work.E003"))
-    if conf.model == ECHO and conf.model_api_key:
+    if conf.model_api_key and "model" not in settings.WORK:
         found.append(
             Warning(
-                "WORK_MODEL_API_KEY is set, but WORK_MODEL is echo: no real model is asked", id="work.W001"
+                "WORK_MODEL_API_KEY is set and WORK_MODEL is not: the built-in echo answers, and no real model is asked",
+                hint="name the model in WORK_MODEL, or set WORK_MODEL=echo if that is meant",
+                id="work.W001",
             )
         )
     return found

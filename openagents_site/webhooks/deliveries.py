@@ -41,13 +41,16 @@ _CLAIM = f"""
             for update of d skip locked) d
         where s.disabled_at is null and {_MAY_BE_TOLD} order by d.next_attempt_at limit %(limit)s),
     left_behind as (
-        update webhook_deliveries d set {leases.RELEASE}, {subscriptions.CANCEL} from webhook_subscriptions s
-        where s.id = d.subscription_id and s.disabled_at is not null and d.next_attempt_at is not null
-            and d.lease_expires_at is not null and {leases.free("d")}),
+        select d.id from webhook_subscriptions s join webhook_deliveries d on d.subscription_id = s.id
+        where s.disabled_at is not null and d.next_attempt_at is not null
+            and d.lease_expires_at is not null and {leases.free("d")} for update of d skip locked),
     not_for_them as (
-        update webhook_deliveries d set {leases.RELEASE}, {subscriptions.CANCEL} from webhook_subscriptions s
-        where s.id = d.subscription_id and s.disabled_at is null and not {_MAY_BE_TOLD}
-            and d.next_attempt_at is not null and {leases.free("d")})
+        select d.id from webhook_subscriptions s join webhook_deliveries d on d.subscription_id = s.id
+        where s.disabled_at is null and not {_MAY_BE_TOLD}
+            and d.next_attempt_at is not null and {leases.free("d")} for update of d skip locked),
+    cancelled as (
+        update webhook_deliveries d set {leases.RELEASE}, {subscriptions.CANCEL}
+        where d.id in (select id from left_behind union all select id from not_for_them))
     update webhook_deliveries d set {leases.take("d").replace("%s", "%(owner)s", 1).replace("%s", "%(lease)s", 1)}
     from due, webhook_subscriptions s, webhook_events e
     where d.id = due.id and s.id = d.subscription_id and e.id = d.event_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -53,6 +53,20 @@ def test_it_names_what_is_missing_and_what_to_do(client: Client, provider: FakeP
         "worker": "start manage.py run_worker",
         "provider": "ok",
     }
+
+
+def test_what_is_not_ready_is_one_line_of_the_log(
+    client: Client, provider: FakeProvider, caplog: pytest.LogCaptureFixture
+):
+    assert client.get("/readyz").status_code == 503
+
+    (line,) = caplog.records
+    said = cast("dict[str, Any]", line.msg)
+    assert (said["event"], said["request"], said["code"]) == ("request_finished", "GET /readyz", 503)
+    assert said["not_ready"] == [
+        "schedules: run manage.py setup_schedules",
+        "worker: start manage.py run_worker",
+    ]
 
 
 def test_web_is_ready_without_a_worker_and_says_that_there_is_none(client: Client, provider: FakeProvider):

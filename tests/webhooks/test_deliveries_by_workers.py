@@ -9,6 +9,8 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
+from base import notify
+from base.clock import ClockTimestamp
 from base.pump import Holder, Outcome
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.deliveries import PER_WEBHOOK, claim_due, seconds_until_due, settle
@@ -79,6 +81,30 @@ def test_a_driver_that_breaks_costs_a_try_and_not_the_delivery(
     hours_pass(1)
     send_due()
     assert only_delivery().state == "delivered"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["owner gone", "left behind"])
+def test_a_worker_does_not_wait_for_one_that_cancels_the_same_deliveries(
+    hook: Subscription, owner: User, event: Any, kind: str
+) -> None:
+    fan_out()
+    if kind == "owner gone":
+        User.objects.filter(pk=owner.pk).update(is_active=False)
+    else:
+        claim_due(Holder(), 10)
+        hours_pass(1)
+        Subscription.objects.filter(pk=hook.pk).update(disabled_at=ClockTimestamp(), disabled_reason="owner")
+
+    with notify.own_connection() as other, other.transaction(), connection.cursor() as cursor:
+        other.execute("select id from webhook_deliveries for update")
+        cursor.execute("set lock_timeout = '2s'")
+        assert claim_due(Holder(), 10) == []
+        cursor.execute("reset lock_timeout")
+    assert only_delivery().state == "pending"
+
+    assert claim_due(Holder(), 10) == []
+    assert only_delivery().state == "cancelled"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -31,8 +31,9 @@ def test_an_address_is_http(settings: Any) -> None:
     assert found(settings, model="m", model_base_url="127.0.0.1:4010") == ["work.E002"]
 
 
-def test_a_key_for_the_built_in_model_is_a_mistake(settings: Any) -> None:
+def test_a_key_without_a_model_is_a_mistake_and_echo_beside_a_key_a_choice(settings: Any) -> None:
     assert found(settings, model_api_key="k") == ["work.W001"]
+    assert found(settings, model="echo", model_api_key="k") == []
 
 
 @pytest.mark.parametrize(

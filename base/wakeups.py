@@ -35,6 +35,7 @@ class Wakeups:
         self._woken_at: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         self._link: psycopg.Connection | None = None
+        self.is_over = False
 
     @contextmanager
     def waiting_for(self, key: str) -> Iterator[threading.Event]:
@@ -43,6 +44,8 @@ class Wakeups:
         with self._lock:
             self._waiters[key].add(event)
             self._ensure_listening()
+            if self.is_over:
+                event.set()
         try:
             yield event
         finally:
@@ -70,6 +73,14 @@ class Wakeups:
             for events in self._waiters.values():
                 for event in events:
                     event.set()
+
+    def dismiss(self) -> None:
+        """Let everybody go who waits, and nobody wait any more: the process is asked to end.
+
+        Who waits in a loop looks at `is_over` after it was woken.
+        """
+        self.is_over = True
+        self.wake_all()
 
     def stop(self) -> None:
         """End the listening thread; the next waiter starts another."""
@@ -110,13 +121,13 @@ of_this_process = Wakeups()
 def wait_until(key: str, met: Callable[[], bool], *, seconds: float) -> bool:
     """Wait until `met()` is true, asking again at every wake of `key`; at most `seconds`. Returns the last answer.
 
-    While it waits it holds no database connection.
+    While it waits it holds no database connection. In a process that is asked to end (`Wakeups.dismiss`) it does not wait.
     """
     deadline = time.monotonic() + seconds
     with of_this_process.waiting_for(key) as woken:
         while not met():
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or of_this_process.is_over:
                 return False
             connections.release()
             woken.wait(min(left, LONGEST_NAP_SECONDS))

@@ -4,6 +4,9 @@ thread that was there before it would be shared)."""
 from __future__ import annotations
 
 import os
+import signal
+from types import FrameType
+from typing import Any
 
 import environ
 
@@ -24,3 +27,18 @@ keepalive = 5
 accesslog = None  # requests are logged as structured lines by the application
 errorlog = "-"
 control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let who waits go when the process is asked to end: a paired computer or a viewer would hold it for all of
+    `graceful_timeout`. They ask again, and meet the next process."""
+    from base import wakeups
+
+    ends = signal.getsignal(signal.SIGTERM)
+    assert callable(ends)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        wakeups.of_this_process.dismiss()  # its lock is never held by the main thread, in which signals arrive
+        ends(number, frame)
+
+    signal.signal(signal.SIGTERM, end)

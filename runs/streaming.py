@@ -65,7 +65,9 @@ def follow(
 ) -> Iterator[News]:
     """What happens to a run from the raw `from_offset` on, until it has ended and everything was told.
 
-    Holds no database connection while it waits, or while its caller is busy with what it got. `Silent` comes every `heartbeat_seconds` without news. Ends at once if the run does not exist.
+    Holds no database connection while it waits, or while its caller is busy with what it got. `Silent` comes every
+    `heartbeat_seconds` without news. Ends at once if the run does not exist, and before the run's end in a process that is
+    asked to end: who follows goes on from the last offset elsewhere.
     """
     position, told = from_offset, ""
     with (
@@ -79,6 +81,8 @@ def follow(
             except (OperationalError, InterfaceError) as error:
                 logger.warning("run_not_readable", run=str(run_id), error=type(error).__name__)
                 connections.release()
+                if wakeups.of_this_process.is_over:
+                    return
                 time.sleep(AGAIN_SECONDS)
                 yield Silent()
                 continue
@@ -93,6 +97,8 @@ def follow(
                 yield Printed(piece)
             elif seen.run.is_terminal:
                 yield Stands(seen.run, is_end=True)
+                return
+            elif wakeups.of_this_process.is_over:
                 return
             elif not _wait(woken, heartbeat_seconds):
                 yield Silent()

@@ -42,6 +42,8 @@ News = Wrote | Stepped | Stands
 def follow(job_id: UUID) -> Iterator[News]:
     """What happens to a job from its beginning until it has ended. The report is not told: the last `Stands` has it.
 
+    Ends before that in a process that is asked to end.
+
     Raises JobNotFound.
     """
     text, steps, status = "", dict[UUID, str](), ""
@@ -60,7 +62,7 @@ def follow(job_id: UUID) -> Iterator[News]:
             if job.status != status:
                 status = job.status
                 yield Stands(job)
-            if job.is_terminal:
+            if job.is_terminal or wakeups.of_this_process.is_over:
                 return
             woken.wait(LONGEST_NAP_SECONDS)
             woken.clear()

@@ -112,3 +112,20 @@ def test_it_listens_again_after_its_connection_was_cut(transactional_db, monkeyp
                 " where datname = current_database() and query ilike 'listen%%'"
             )
         assert event.wait(30)  # it listens anew and wakes everybody, since it may have missed something
+
+
+def test_who_waits_is_let_go_when_the_process_is_asked_to_end(transactional_db, monkeypatch):
+    mine = wakeups.Wakeups()
+    monkeypatch.setattr(wakeups, "of_this_process", mine)
+    monkeypatch.setattr(wakeups, "LONGEST_NAP_SECONDS", 600.0)
+    asked = []
+
+    def met() -> bool:
+        asked.append(1)
+        if not asked[1:]:
+            threading.Thread(target=mine.dismiss).start()
+        return False
+
+    assert not wakeups.wait_until("box:1", met, seconds=600)
+    assert not wakeups.wait_until("box:2", lambda: False, seconds=600)
+    mine.stop()

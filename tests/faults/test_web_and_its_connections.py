@@ -13,8 +13,10 @@ from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token
 from base.embedded_postgres import Connection
+from conversations.services import ensure_conversation
 from tests.fakes.provider import FakeProvider
-from tests.faults.installation import Api, Installation
+from tests.faults.installation import Api, Installation, eventually
+from tests.fleet_page.conftest import make_box, make_run
 from tests.localbox.server import LocalboxServer
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
@@ -52,6 +54,21 @@ def test_no_request_meets_a_connection_that_died(installation: Installation, own
             cursor.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
                            " and datname = current_database()")  # fmt: skip
         assert set(pool.map(status, range(40))) == {200}
+
+
+def test_who_waits_is_let_go_when_web_is_asked_to_end(installation: Installation, owner: User) -> None:
+    """A poll of 25 seconds and a stream without an end: what still runs after 15 seconds is cut off without an answer."""
+    run = make_run(make_box(ensure_conversation(owner), "first"), "first")
+    (_, viewer), (polls, poller) = create_token(owner), create_token(owner)
+    stream = Api(installation.url, viewer)("GET", f"runs/{run.pk}/events", stream=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        poll = pool.submit(Api(installation.url, poller), "GET", f"runs/{run.pk}?wait=25")
+        eventually(lambda: type(polls).objects.get(pk=polls.pk).last_used_at)
+        installation.parts["web"].stop()
+
+        assert poll.result().json()["state"] == run.state
+    assert "event: end" not in stream.text
 
 
 OWNERS, CREATES_EACH = 3, 10  # in all more than web has database connections

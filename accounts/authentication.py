@@ -12,8 +12,8 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.request import Request
 
 from accounts.models import ApiToken, User
-from base.clock import ClockTimestamp
 from base.errors import CodedError
+from base.sql import ClockTimestamp
 
 LONGEST_TOKEN = 240
 USE_IS_NOTED_EVERY = timedelta(seconds=60)  # a write a request would cost more than the exact time is worth

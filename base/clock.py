@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import DateTimeField, Func
 
 
 def database_now() -> datetime:
@@ -21,10 +20,3 @@ def database_now() -> datetime:
     assert row is not None
     moment: datetime = row[0]
     return moment
-
-
-class ClockTimestamp(Func):
-    """The same as an expression of a query."""
-
-    function = "clock_timestamp"
-    output_field = DateTimeField()

@@ -77,3 +77,26 @@ class ItemState(models.TextChoices):
 
 
 HOLDS_LABEL = (ItemState.ADMITTED, ItemState.QUEUED)
+
+
+class QueueReason(models.TextChoices):
+    """Why an item of a plan waits, or why it waits no more."""
+
+    CONVERSATION_LIMIT = "conversation_active_limit", "a place in its conversation"
+    OWNER_LIMIT = "owner_active_limit", "a place among its owner's boxes"
+    GLOBAL_LIMIT = "global_active_limit", "a place in the installation"
+    CONVERSATION_BURN_RATE = "conversation_burn_rate_ceiling", "room below its conversation's ceiling"
+    OWNER_BURN_RATE = "owner_burn_rate_ceiling", "room below its owner's ceiling"
+    OWNER_BUDGET = "owner_budget_reached", "its owner's budget"
+    BUDGET = "budget_reached", "the installation's budget"
+    PROVIDER_BILLING = "provider_billing_required", "the provider asks for payment"
+    PROVIDER_RATE = "provider_rate_limited", "the provider asks for a pause"
+    NOT_CONFIGURED = "box_not_configured", "no provider is configured"
+    MALFORMED_ID = "box_malformed_id", "an id that cannot be asked about"
+    UNAUTHORIZED = "box_unauthorized", "the provider refuses the key"
+    NOT_FOUND = "box_not_found", "the provider knows no such box"
+    UNREACHABLE = "box_unreachable", "the provider does not answer"
+    RESPONSE_INVALID = "box_response_invalid", "the provider's answer is not understood"
+    REFUSED = "box_provider_refused", "the provider refused"
+    CANCELLED = "cancelled", "its plan was cancelled"
+    OWNER_DELETED = "owner_deleted", "its owner was deleted"

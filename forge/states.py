@@ -38,6 +38,10 @@ class IssueState(models.TextChoices):
     CLOSED = "closed", "done, or not to be done"
 
 
+class RequesterKind(models.TextChoices):
+    USER = "user", "a user, for themselves"
+
+
 class TargetKind(models.TextChoices):
     BOX = "box", "a run on a box"
     COMPUTER = "computer", "an agent on a paired machine"

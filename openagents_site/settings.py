@@ -254,6 +254,7 @@ SPECTACULAR_SETTINGS = {
         "MachineTier": "work.states.MachineTier",
         "PairingStatus": "work.states.PairingStatus",
         "StopReason": "boxes.states.StopReason",
+        "QueueReason": "boxes.states.QueueReason",
         "ObjectKind": "openagents_site.api.history.NAMES",
         "JobKind": "work.states.JobKind",
         "JobStatus": "work.states.JobStatus",

@@ -10,6 +10,13 @@ from base.api.serializers import StrictSerializer
 from runs.models import Run
 from runs.states import RunState
 
+FAILURE_REASON = (
+    "Null while it runs and where the exit status says it all. Else one of `dispatch_<code>` (the box cannot hold a run),"
+    " `box_unauthorized`, `box_billing_required`, `box_provider_refused`, `box_not_configured`, `credential_unavailable`,"
+    " `out_of_memory`, `run_duration_exceeded`, `dispatch_ambiguous`, `run_directory_missing`,"
+    " `process_missing_without_exit_sentinel`, `box_stopped`, `box_not_found`, `box_gone`, `machine_not_running`."
+)
+
 
 class RunSerializer(serializers.ModelSerializer[Run]):
     """A run as its ledger row says, without its output."""
@@ -18,6 +25,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     box_id = serializers.CharField(source="conversation_box.box_id", read_only=True, allow_null=True)
     state = serializers.ChoiceField(choices=RunState.choices, read_only=True)
     is_terminal = serializers.BooleanField(read_only=True)
+    failure_reason = serializers.CharField(read_only=True, allow_null=True, help_text=FAILURE_REASON)
 
     class Meta:
         model = Run

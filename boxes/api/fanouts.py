@@ -24,7 +24,7 @@ from boxes.api.boxes import CREATES_PER_MINUTE
 from boxes.errors import BoxNotFound
 from boxes.filters import FanoutFilter
 from boxes.models import FanoutItem, FanoutRequest
-from boxes.states import ItemState
+from boxes.states import ItemState, QueueReason
 from conversations.listing import by_conversation
 from conversations.services import conversation_of
 
@@ -32,6 +32,7 @@ from conversations.services import conversation_of
 class ItemSerializer(serializers.ModelSerializer[FanoutItem]):
     box_id = serializers.CharField(source="box.box_id", read_only=True, allow_null=True, default=None)
     box = serializers.UUIDField(source="box_id", read_only=True, allow_null=True)
+    queue_reason = serializers.ChoiceField(choices=QueueReason.choices, read_only=True, allow_null=True)
 
     class Meta:
         model = FanoutItem

@@ -17,11 +17,9 @@ from boxes.conf import BoxApi, box_api
 from boxes.errors import BoxNotFound, InvalidRequest
 from boxes.fanout.records import queue_reason, recount
 from boxes.models import Box, FanoutItem, FanoutRequest
-from boxes.states import ItemState
+from boxes.states import ItemState, QueueReason
 
 LARGEST_COUNT = 100
-CANCELLED = "cancelled"
-OWNER_DELETED = "owner_deleted"
 
 
 def admit(
@@ -60,7 +58,7 @@ def get_request(conversation_id: UUID, request_id: UUID) -> FanoutRequest:
     return found
 
 
-def cancel(request: FanoutRequest, reason: str = CANCELLED) -> FanoutRequest:
+def cancel(request: FanoutRequest, reason: QueueReason = QueueReason.CANCELLED) -> FanoutRequest:
     """End what is still queued; what was admitted stays. Asking again changes nothing."""
     with transaction.atomic():
         locked = FanoutRequest.objects.select_for_update().get(pk=request.pk)
@@ -79,7 +77,7 @@ def cancel_all(conversation_ids: Iterable[UUID]) -> None:
         conversation_id__in=list(conversation_ids), items__state=ItemState.QUEUED
     )
     for request in queued.distinct():
-        cancel(request, OWNER_DELETED)
+        cancel(request, QueueReason.OWNER_DELETED)
 
 
 def _checked_labels(given: Sequence[str], count: int) -> list[str]:

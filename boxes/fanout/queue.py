@@ -17,10 +17,9 @@ from boxes.admission import Limits, Tenant
 from boxes.budgets import Spending
 from boxes.conf import box_api
 from boxes.errors import ProviderCode, Refused
-from boxes.fanout.plans import CANCELLED
 from boxes.fanout.records import queue_reason, recount
 from boxes.models import Box, FanoutItem, FanoutRequest
-from boxes.states import ItemState
+from boxes.states import ItemState, QueueReason
 from conversations.services import ConversationNotFound
 
 log = structlog.get_logger(__name__)
@@ -207,7 +206,7 @@ def _requeue(request: FanoutRequest, box_pks: list[UUID], refused: Refused, *, r
     is_over = request.cancelled_at is not None
     request.items.filter(box_id__in=box_pks).update(
         state=ItemState.REFUSED if is_over else ItemState.QUEUED,
-        queue_reason=CANCELLED if is_over else queue_reason(refused.code),
+        queue_reason=QueueReason.CANCELLED if is_over else queue_reason(refused.code),
         box=None,
         admitted_at=None,
         queued_at=ClockTimestamp(),

@@ -8,21 +8,24 @@ from django.db import connection
 
 from boxes.errors import ProviderCode
 from boxes.models import FanoutRequest
-from boxes.states import FanoutState
+from boxes.states import FanoutState, QueueReason
 
-QUEUE_REASON: Mapping[str, str] = {
-    "box_quota_reached": "conversation_active_limit",
-    "box_owner_quota_reached": "owner_active_limit",
-    "box_global_quota_reached": "global_active_limit",
-    ProviderCode.BILLING_REQUIRED: "provider_billing_required",
-    ProviderCode.RATE_LIMITED: "provider_rate_limited",
+QUEUE_REASON: Mapping[str, QueueReason] = {
+    "box_quota_reached": QueueReason.CONVERSATION_LIMIT,
+    "box_owner_quota_reached": QueueReason.OWNER_LIMIT,
+    "box_global_quota_reached": QueueReason.GLOBAL_LIMIT,
+    ProviderCode.BILLING_REQUIRED: QueueReason.PROVIDER_BILLING,
+    ProviderCode.RATE_LIMITED: QueueReason.PROVIDER_RATE,
 }
-"""What an item that waits says, by the code of the refusal; any other code says itself."""
+"""What an item that waits says, by the code of the refusal, where that does not say itself."""
 
 
 def queue_reason(code: str | None) -> str | None:
     """What an item says of why it waits."""
-    return None if code is None else QUEUE_REASON.get(code, code)
+    if code is None:
+        return None
+    said = QUEUE_REASON.get(code, code)
+    return said if said in QueueReason.values else QueueReason.REFUSED
 
 
 def recount(request: FanoutRequest) -> None:

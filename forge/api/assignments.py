@@ -29,6 +29,7 @@ from base.api.views import ApiView, OwnedList
 from base.api.waiting import WAIT, after_waiting
 from conversations.listing import by_conversation
 from forge import assignments
+from forge.api.issues import FAILURE_REASON
 from forge.assignments.watching import key_of
 from forge.errors import CREATION_ERRORS, AssignmentNotFound, TargetRevoked
 from forge.models import Assignment
@@ -49,6 +50,7 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
     job = serializers.UUIDField(source="work_job_id", read_only=True, allow_null=True)
     credential_delivery_status = serializers.ChoiceField(choices=Delivery.choices, read_only=True)
+    failure_reason = serializers.CharField(read_only=True, allow_null=True, help_text=FAILURE_REASON)
 
     class Meta:
         model = Assignment

@@ -27,7 +27,13 @@ from forge.api.finding import find_issue, find_repository, writable_repository
 from forge.assignments import attempts_for_issues, cancel_by_viewer
 from forge.errors import AssignmentNotFound
 from forge.models import Comment, Issue
-from forge.states import AssignmentState, IssueState, TargetKind
+from forge.states import AssignmentState, IssueState, RequesterKind, TargetKind
+
+FAILURE_REASON = (
+    "Null unless it failed or was cancelled. Else `assignment_expired`, `cancelled_by_request`, `cancelled_by_viewer`,"
+    " `repository_not_writable`, `machine_revoked`, `scoped_forge_credentials_disabled`, `owner_deleted`, `run_cancelled`,"
+    " `run_failed`, or the code of what ended the run or the job, or of what refused to start it: new ones may come."
+)
 
 
 class AttemptSerializer(serializers.Serializer[Any]):
@@ -39,11 +45,11 @@ class AttemptSerializer(serializers.Serializer[Any]):
     branch = serializers.CharField()
     terminal_branch = serializers.CharField(allow_null=True)
     terminal_commit = serializers.CharField(allow_null=True)
-    failure_reason = serializers.CharField(allow_null=True)
+    failure_reason = serializers.CharField(allow_null=True, help_text=FAILURE_REASON)
     admitted_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
-    requester_kind = serializers.CharField()
+    requester_kind = serializers.ChoiceField(choices=RequesterKind.choices)
 
 
 class IssueSerializer(serializers.ModelSerializer[Issue]):

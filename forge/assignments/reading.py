@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from forge.models import Assignment, AssignmentCredential, Issue
+from forge.states import RequesterKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ def credential(assignment: Assignment) -> AssignmentCredential:
 
 
 def _kind(principal: Any) -> str:
-    return str(principal.get("type", "user")) if isinstance(principal, dict) else "user"
+    """Only users ask; a row that says something else is told as what it is allowed to be."""
+    said = principal.get("type") if isinstance(principal, dict) else None
+    return str(said) if said in RequesterKind.values else RequesterKind.USER
 
 
 _FIELDS = [name for name in Attempt.__slots__ if name != "requester_kind"]

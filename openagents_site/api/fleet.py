@@ -14,10 +14,11 @@ from rest_framework.response import Response
 from accounts.caller import user_of
 from base.api.parameters import all_owners, id_named
 from base.api.views import ApiView
-from boxes.states import BoxState, SetupStatus, StopReason
+from boxes.states import BoxState, QueueReason, SetupStatus, StopReason
 from conversations.models import Conversation
 from conversations.services import ConversationNotFound, conversation_of
 from openagents_site.fleet import fleet_of
+from runs.serializers import FAILURE_REASON
 from runs.states import RunState
 
 
@@ -26,7 +27,7 @@ class FleetRunSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=RunState.choices)
     is_terminal = serializers.BooleanField()
     exit_status = serializers.IntegerField(allow_null=True)
-    failure_reason = serializers.CharField(allow_null=True)
+    failure_reason = serializers.CharField(allow_null=True, help_text=FAILURE_REASON)
     output = serializers.CharField(help_text="Its end, redacted.")
 
 
@@ -48,7 +49,7 @@ class QueuedBoxSerializer(serializers.Serializer[Any]):
     plan = serializers.UUIDField()
     position = serializers.IntegerField()
     label = serializers.CharField()  # type: ignore[assignment]
-    queue_reason = serializers.CharField(allow_null=True)
+    queue_reason = serializers.ChoiceField(choices=QueueReason.choices, allow_null=True)
     queued_at = serializers.DateTimeField(allow_null=True)
 
 

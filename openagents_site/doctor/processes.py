@@ -10,7 +10,7 @@ from django_q.models import Schedule
 
 from base import leases
 from base.amounts import duration
-from base.clock import ClockTimestamp
+from base.sql import ClockTimestamp
 from boxes import heartbeats
 from openagents_site.doctor import Finding, bad, good, warning
 from openagents_site.launcher import records

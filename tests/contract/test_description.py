@@ -11,8 +11,8 @@ from drf_spectacular.generators import SchemaGenerator
 from accounts.scopes import Scope
 from base.api.errors import status_of
 from boxes.lifetime import EndRule
-from boxes.states import StopReason
-from forge.states import IssueState, Role, TargetKind, Visibility
+from boxes.states import QueueReason, StopReason
+from forge.states import IssueState, RequesterKind, Role, TargetKind, Visibility
 from tests.contract import guide
 from work.states import PairingStatus
 
@@ -60,6 +60,37 @@ def test_what_is_shown_to_keepers_alone_says_so(operations: dict[str, dict[str, 
     codes = operations["GET /api/v1/repositories/{repository_id}/machines"]["x-error-codes"]
 
     assert "repository_not_yours_to_change" in codes
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "values"),
+    [
+        ("Item", "queue_reason", {*QueueReason.values, None}),
+        ("QueuedBox", "queue_reason", {*QueueReason.values, None}),
+        ("Attempt", "requester_kind", {*RequesterKind.values}),
+    ],
+)
+def test_what_has_a_closed_set_of_values_lists_them(
+    description: dict[str, Any], schema: str, field: str, values: set[str | None]
+) -> None:
+    place = description["components"]["schemas"][schema]["properties"][field]
+
+    assert listed(description, place) == values
+
+
+def listed(description: dict[str, Any], place: dict[str, Any]) -> set[str | None]:
+    if "$ref" in place:
+        place = description["components"]["schemas"][place["$ref"].rsplit("/", 1)[1]]
+    found = {
+        value for each in place.get("oneOf", place.get("allOf", ())) for value in listed(description, each)
+    }
+    return found | set(place.get("enum", ())) | ({None} if place.get("type") == "null" else set())
+
+
+def test_every_failure_reason_is_explained(description: dict[str, Any]) -> None:
+    for name, schema in description["components"]["schemas"].items():
+        if "failure_reason" in schema.get("properties", {}):
+            assert schema["properties"]["failure_reason"].get("description"), name
 
 
 def test_whoever_is_not_signed_in_and_what_is_unavailable_is_answered_everywhere(

@@ -10,8 +10,8 @@ from django.db import connection
 
 from accounts.models import User
 from base import notify
-from base.clock import ClockTimestamp
 from base.pump import Holder, Outcome
+from base.sql import ClockTimestamp
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.deliveries import PER_WEBHOOK, claim_due, seconds_until_due, settle
 from openagents_site.webhooks.driver import DeliveryDriver

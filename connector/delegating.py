@@ -13,7 +13,7 @@ from connector.journal import ENDED, Delegation, Journal, until_written
 from connector.logs import event, trouble
 from connector.places import Pairing, Places
 from connector.policy import narrower
-from connector.processes import end_all
+from connector.processes import to_its_end
 from connector.roots import Roots
 from connector.running import Failed, Run, check
 
@@ -129,11 +129,12 @@ class Delegations:
                 await run.run()
         except asyncio.CancelledError:
             if run.reason:  # before there was room for it
+                await to_its_end(job)
                 await _end(run, status="cancelled", detail=run.reason)
             raise
         except Exception as error:
             trouble("delegation_failed", job=job, error=type(error).__name__)
-            await end_all(job)
+            await to_its_end(job)
             await _end(run, status="failed", code="connector_failed", detail=type(error).__name__)
 
     def _forget(self, job: str, task: asyncio.Task[None]) -> None:

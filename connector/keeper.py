@@ -3,7 +3,8 @@
     python -I -S keeper.py COMMAND [ARGUMENT...]
 
 It starts the command with its own standard input and output, says on standard error `started PID` or `failed ERRNO`, and later
-`ended CODE`. It lives until the last of them has ended, and asks nobody to end: that is done by who started it.
+`ended CODE`. It lives until the last of them has ended, and asks nobody to end: that is done by who started it. Told to clear
+(SIGUSR1) it kills from then on the group of whatever comes back to it, so that what forks faster than anybody can look ends too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 KEEPS = "OPENAGENTS_KEEPS"
 """A variable in the surroundings of a keeper, and of nothing beneath it, by which it is found again."""
 
+CLEAR = signal.SIGUSR1
 _PR_SET_CHILD_SUBREAPER = 36
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -24,8 +26,10 @@ _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def main(command: list[str]) -> int:
     """Start the command and wait for all that comes of it."""
     _become_subreaper()
+    is_clearing: list[bool] = []
     for number in _ASKED_TO_END:
         signal.signal(number, _stay)  # a handler, not SIG_IGN, which the agent would inherit
+    signal.signal(CLEAR, lambda *_: is_clearing.append(True))
     try:
         agent = _start(command)
     except OSError as error:
@@ -33,7 +37,7 @@ def main(command: list[str]) -> int:
         return 127
     _say(f"started {agent.pid}")
     _let_go_of_the_conversation()
-    return _wait_for_all(agent)
+    return _wait_for_all(agent, is_clearing)
 
 
 def _become_subreaper() -> None:
@@ -57,14 +61,36 @@ def _let_go_of_the_conversation() -> None:
     os.close(nothing)
 
 
-def _wait_for_all(agent: subprocess.Popen[bytes]) -> int:
+def _wait_for_all(agent: subprocess.Popen[bytes], is_clearing: list[bool]) -> int:
     while True:
         try:
-            ended, status = os.wait()
+            ended, status = _next_ended(is_clearing)
         except ChildProcessError:
             return 0
         if ended == agent.pid:
             _say(f"ended {os.waitstatus_to_exitcode(status)}")
+
+
+def _next_ended(is_clearing: list[bool]) -> tuple[int, int]:
+    if sys.platform != "linux":
+        return os.wait()  # nothing comes back to it there but the agent
+    found = os.waitid(
+        os.P_ALL, 0, os.WEXITED | os.WNOWAIT
+    )  # it keeps its number, and its group, until it is waited for
+    assert found is not None, "only a look that does not wait finds nobody"
+    if is_clearing:
+        _kill_group_of(found.si_pid)
+    return os.waitpid(found.si_pid, 0)
+
+
+def _kill_group_of(pid: int) -> None:
+    """No member escapes by a fork while its group is killed. What was started here has left the keeper's own group."""
+    try:
+        group = os.getpgid(pid)
+        if group != os.getpgrp():
+            os.killpg(group, signal.SIGKILL)
+    except OSError:
+        return  # there is nobody else in it
 
 
 def _say(line: str) -> None:

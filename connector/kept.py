@@ -7,10 +7,11 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from connector import keeper
+from connector.processes import Root
 
 START_SECONDS = 60.0
 END_SECONDS = 2.0
@@ -26,11 +27,11 @@ class Kept:
 
     process: Process
     agent: int | None = None
+    roots: list[Root] = field(default_factory=list)
+    """By whose sessions what belongs to it is found."""
 
-    @property
-    def roots(self) -> tuple[int, ...]:
-        """The sessions by which what belongs to it is found."""
-        return (self.process.pid,) if self.agent is None else (self.process.pid, self.agent)
+    def __post_init__(self) -> None:
+        self._note(self.process.pid)
 
     async def await_start(self) -> int:
         """Until the agent runs; its number. Raises NotStarted."""
@@ -38,12 +39,17 @@ class Kept:
         if word != "started":
             raise NotStarted(os.strerror(number) if word == "failed" else "its keeper says nothing")
         self.agent = number
+        self._note(number)
         return number
 
     async def end(self) -> str:
         """How the agent ended, in words."""
         word, number = await self._said(END_SECONDS)
         return f"exit code {number}" if word == "ended" else "it closed its output"
+
+    def _note(self, pid: int) -> None:
+        if (root := Root.of(pid)) is not None:
+            self.roots.append(root)
 
     async def _said(self, seconds: float) -> tuple[str, int]:
         """The keeper's next line; nothing where it says none in time."""

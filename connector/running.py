@@ -74,6 +74,7 @@ class Run:
         """Run it to its end, and tell that. Ended from outside (the connector stops) it tells nothing, and is gone on with."""
         started = time.monotonic()
         try:
+            await processes.to_its_end(self.delegation.job)  # what a life before this one left
             result = await self._result()
         except Failed as failure:
             result = {
@@ -104,20 +105,16 @@ class Run:
             str(self.delegation.offer.get("agent_id")),
             str(self.delegation.offer.get("cwd")),
         )
-        left = self.delegation.deadline - time.time()
+        roots: list[processes.Root] = []
         try:
-            async with asyncio.timeout(max(0.0, left)):
-                return await self._with_agent()
+            async with asyncio.timeout(max(0.0, self.delegation.deadline - time.time())):
+                kept = await self._start()
+                roots = kept.roots
+                return await self._talk_to(kept)
         except TimeoutError:
             return {"status": "timeout", "detail": "its time was over"}
-
-    async def _with_agent(self) -> dict[str, Any]:
-        await processes.end_all(self.delegation.job)  # what a life before this one left
-        kept = await self._start()
-        try:
-            return await self._talk_to(kept)
         finally:
-            await asyncio.shield(processes.end_all(self.delegation.job, *kept.roots))
+            await processes.to_its_end(self.delegation.job, roots)
 
     async def _talk_to(self, kept: Kept) -> dict[str, Any]:
         telling = asyncio.create_task(self._tell_regularly())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Coroutine
 from pathlib import Path
@@ -13,13 +14,24 @@ from typing import Any
 import psutil
 import pytest
 
+from connector import processes
 from connector.keeper import KEEPS
 from connector.kept import Kept, NotStarted, start
-from connector.processes import MARK, end_all
+from connector.processes import MARK, Root, end_all, to_its_end
 from tests.faults.installation import eventually
 
 LOST = "env -i setsid sh -c '{first}echo $$ > pid; while :; do sleep 600; done' &"
 """Clears its surroundings and leaves its session; with the shell that started it, it loses its parent too."""
+WANDERER = """
+import os, time
+if os.fork():
+    time.sleep(600)
+os.setsid()
+open("pid", "w").write("gone")
+while not os.fork():
+    pass
+"""
+"""Leaves its session and its parent, and is from then on another process all the time, which no look at the table of processes finds."""
 AWAITED = "until [ -s pid ]; do sleep 0.01; done"
 
 
@@ -69,6 +81,57 @@ def test_one_that_was_seen_is_ended_also_when_it_could_not_be_found_again(tmp_pa
 
     agent.wait(30)
     assert not lives(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what loses its parent comes back to nobody there")
+def test_it_ends_what_forks_faster_than_anybody_looks(tmp_path: Path) -> None:
+    job = str(uuid.uuid4())
+
+    async def test() -> None:
+        kept = await started(tmp_path, job, [sys.executable, "-I", "-S", "-c", WANDERER])
+        await asyncio.to_thread(eventually, (tmp_path / "pid").exists)
+
+        await end_all(job, *kept.roots)
+
+        assert await kept.process.wait() == 0  # by itself: nothing is left that could come back to it
+
+    run(test())
+
+
+def test_one_that_got_the_number_of_an_agent_is_left_alone() -> None:
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    now = Root.of(other.pid)
+    assert now is not None
+
+    asyncio.run(end_all("job", Root(now.pid, now.started - 1)))
+    assert lives(other.pid)
+
+    asyncio.run(end_all("job", now))
+    assert other.wait(30) < 0
+
+
+def test_it_is_ended_whoever_is_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def end(job: str, *_: Root) -> int:
+        begun.set()
+        await may_end.wait()
+        ended.append(job)
+        return 1
+
+    async def test() -> None:
+        task = asyncio.create_task(to_its_end("job"))
+        await begun.wait()
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monkeypatch.setattr(processes, "end_all", end)
+    run(test())
+    assert ended == ["job"]
 
 
 def test_the_keeper_tells_how_the_agent_ended_and_goes_with_it(tmp_path: Path) -> None:

@@ -153,6 +153,9 @@ def credentials_that_open(world: World) -> Iterable[object]:
     for line in world.lines_of_boxes("credential-*"):
         secret = line.partition("//")[2].partition("@")[0].partition(":")[2]
         attempt = secret.removeprefix("oa_assignment_").partition(".")[0]
+        if attempt not in paths:
+            yield attempt, "there is no such attempt"
+            continue
         address = f"{world.url}/{paths[attempt]}.git/info/refs?service=git-receive-pack"
         status = requests.get(address, auth=("x", secret), timeout=30).status_code
         if status not in {401, 403, 404}:

@@ -19,8 +19,10 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from base.errors import CodedError
+from base.text import storable
 
 log = structlog.get_logger(__name__)
+LONGEST_TOLD = 500  # characters of a sentence, or of a name of a field
 AGAIN_SECONDS = 2  # a database that restarts, or whose connections are all in use, is back soon
 _statuses: dict[str, int] = {
     "invalid_api_token": 401,
@@ -110,10 +112,22 @@ def registered_detail(code: str) -> str | None:
 
 
 def body(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": code, "detail": detail}
+    """The answer. What repeats a value of the caller is cut, and holds nothing that JSON's UTF-8 cannot."""
+    error: dict[str, Any] = {"code": code, "detail": _spoken(detail)}
     if fields:
-        error["fields"] = dict(fields)
+        error["fields"] = _spoken(fields)
     return {"error": error}
+
+
+def _spoken(told: Any) -> Any:
+    if isinstance(told, Mapping):
+        return {_spoken(str(name)): _spoken(value) for name, value in told.items()}
+    if isinstance(told, list | tuple):
+        return [_spoken(each) for each in told]
+    if told is None or isinstance(told, int | float):
+        return told
+    text = storable(str(told))
+    return text if len(text) <= LONGEST_TOLD else text[: LONGEST_TOLD - 1] + "…"
 
 
 def answer(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -8,7 +8,7 @@ belongs to the network namespace as ports do, and is gone with the process that 
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HIGHEST_PORT = 65535
 TRIED = 100
@@ -24,6 +24,7 @@ class Reserved:
 
     port: int
     hold: socket.socket
+    was_asked: bool = False
 
     def release(self) -> None:
         self.hold.close()
@@ -42,7 +43,7 @@ def choose(asked: str | None, usual: int, what: str, setting: str) -> Reserved:
             raise PortTaken(
                 f"Port {asked} ({setting}) is taken by another program: end that one, or name another port for the {what}"
             )
-        return reserved
+        return replace(reserved, was_asked=True)
     for port in range(usual, usual + TRIED):
         if (reserved := reserve(port)) is not None:
             return reserved

@@ -133,12 +133,8 @@ class Start:
         return self._status
 
     def _say_ports(self) -> None:
-        for name, port, usual in (
-            ("the site", self._plan.web_port, plan.WEB_PORT),
-            ("the box provider", self._plan.provider_port, plan.PROVIDER_PORT),
-        ):
-            if port is not None and port != usual and not self._options.port:
-                self._terminal.say(port_words(name, port, usual), style="yellow")
+        for said in unexpected_ports(self._plan):
+            self._terminal.say(said, style="yellow")
 
     def _start_database(self) -> None:
         """As the first part, since everything else needs it."""
@@ -249,6 +245,14 @@ class Start:
         return Progress(what, self._terminal, self._supervisor.stopping.is_set)
 
 
-def port_words(name: str, port: int, usual: int) -> str:
-    """Why a server of ours is not where it is expected."""
-    return f"Port {usual} is taken by another program: {name} listens on port {port}."
+def unexpected_ports(made: plan.Plan) -> list[str]:
+    """Why servers of ours are not where they are expected: neither on their usual port nor on one that was asked for."""
+    servers = (
+        ("the site", made.web, plan.WEB_PORT),
+        ("the box provider", made.provider, plan.PROVIDER_PORT),
+    )
+    return [
+        f"Port {usual} is taken by another program: {name} listens on port {chosen.port}."
+        for name, chosen, usual in servers
+        if chosen is not None and chosen.port != usual and not chosen.was_asked
+    ]

@@ -11,6 +11,7 @@ from openagents_site.webhooks.errors import InvalidTarget
 from openagents_site.webhooks.models.subscription import LONGEST_URL
 
 _PRINTABLE = re.compile(r"[!-~]+", re.ASCII)
+_NAME = re.compile(r"(?=.{1,253}\.?$)[^.]{1,63}(\.[^.]{1,63})*\.?")
 _ODD = set('"<>\\^`{|}')
 _V4_INSIDE = ((IPv6Network("64:ff9b::/96"), 0), (IPv6Network("2002::/16"), 80))
 """Networks whose addresses hold an IPv4 address (NAT64, 6to4), and how many bits stand behind it."""
@@ -30,7 +31,7 @@ def checked_url(text: str) -> str:
         raise InvalidTarget(detail="this is not an address") from None
     if parts.scheme not in ({"https", "http"} if conf.allow_http else {"https"}):
         raise InvalidTarget(detail="the address must begin with https://")
-    if not host or port == 0:
+    if not host or port == 0 or not (":" in host or _NAME.fullmatch(host)):
         raise InvalidTarget(detail="the address names no host, or a port that is none")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise InvalidTarget(detail="the address must hold no user, no password and no fragment")

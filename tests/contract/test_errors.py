@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from base import pump
+from base.api.errors import LONGEST_TOLD
 from boxes.provisioning import ProvisioningDriver
 from tests.fakes.fixtures import fake, provider
 from tests.fakes.provider import FakeProvider
@@ -82,6 +83,25 @@ def test_a_refusal_tells_nothing(
     client: APIClient, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
     refused(client.generic(method, API + path, json.dumps(body or {}), "application/json"), status, code)
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        (rb'{"goal": "g", "surface": "\ud800"}', "surface"),
+        (b'{"goal": "g", "surface": "' + b"s" * 100_000 + b'"}', "surface"),
+        (rb'{"\udfff": 1}', "?"),
+        (b'{"' + b"n" * 100_000 + b'": 1}', "n" * (LONGEST_TOLD - 1) + "…"),
+    ],
+    ids=["no character", "long", "name of no character", "long name"],
+)
+def test_what_is_repeated_of_a_body_is_short_and_can_be_sent(
+    client: APIClient, content: bytes, field: str
+) -> None:
+    answer = client.generic("POST", f"{API}/jobs", content, "application/json")
+
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (422, [field])
+    assert len(answer.content) < 5 * LONGEST_TOLD
 
 
 @pytest.mark.parametrize("header", ["Bearer oa_pat_" + "0" * 64, f"Bearer {SECRET}", "Bearer \xff"])

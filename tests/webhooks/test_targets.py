@@ -74,7 +74,8 @@ def test_public_addresses_are_public(address: str) -> None:
     "https://127.0.0.1/", "https://[::1]/", "https://localhost/", "https://LOCALHOST./", "https://a.localhost/",
     "https://10.0.0.1:8443/", "https://[::ffff:10.0.0.1]/", "https://169.254.169.254/latest/meta-data/",
     "https://example.com/\x00", "https://example.com/{x}", "javascript:alert(1)", "file:///etc/passwd",
-    "https://example.com/" + "x" * 2000,
+    "https://example.com/" + "x" * 2000, "https://a..example.com/", "https://.example.com/", "https://./",
+    "https://" + "a" * 64 + ".example.com/", "https://" + "a." * 130 + "com/",
 ])  # fmt: skip
 @pytest.mark.usefixtures("careful")
 def test_what_is_no_address_for_a_webhook_is_refused(url: str) -> None:
@@ -84,7 +85,7 @@ def test_what_is_no_address_for_a_webhook_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("url", [
     "https://example.com/", "https://example.com:8443/a/b?token=x%20y", "https://xn--exmple-cua.com/hook", "https://8.8.8.8/x",
-    "https://[2606:2800:21f:cb07::1]/",
+    "https://[2606:2800:21f:cb07::1]/", "https://example.com./x",
 ])  # fmt: skip
 @pytest.mark.usefixtures("careful")
 def test_public_https_addresses_are_taken_as_they_are(url: str) -> None:

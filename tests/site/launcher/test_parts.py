@@ -18,7 +18,7 @@ from openagents_site.launcher.hold import Hold
 from openagents_site.launcher.identity import Group, Identity
 from openagents_site.launcher.logs import Lines, LogFile
 from openagents_site.launcher.options import parse_test, parse_up
-from openagents_site.launcher.up import port_words
+from openagents_site.launcher.up import unexpected_ports
 
 
 @pytest.fixture
@@ -171,13 +171,15 @@ def test_a_start_records_where_it_is_and_says_which_port_was_taken(
 ) -> None:
     monkeypatch.delenv("PUBLIC_BASE_URL", raising=False)
     monkeypatch.setattr(plan, "WEB_PORT", taken)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monkeypatch.setenv("LOCALBOX_PORT", str(free.getsockname()[1]))
 
     made = plan.make(StateRoot(tmp_path), None)
 
     assert site_url(tmp_path) == made.public_url == f"http://127.0.0.1:{made.web_port}"
-    assert port_words("the site", made.web_port, taken) == (
+    assert unexpected_ports(made) == [
         f"Port {taken} is taken by another program: the site listens on port {made.web_port}."
-    )
+    ]
     made.web.release()
     assert made.provider is not None
     made.provider.release()

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin import helpers
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -100,6 +100,22 @@ class ActingAdmin(ModelAdmin):
         self._tell(request, [(None, carry_out_on_list(action, self.model, request, values))])
         return HttpResponseRedirect(back)
 
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """What is ticked and is no key of a row is not there, as a row that is gone."""
+        ticked = request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
+        data = request.POST.copy()
+        data.setlist(helpers.ACTION_CHECKBOX_NAME, [key for key in ticked if self._is_key(key)])
+        request.POST = data
+        response: HttpResponse | None = super().response_action(request, queryset)
+        return response
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.to_python(text)
+        except (ValidationError, ValueError):
+            return False
+        return "\0" not in text and not (text.isdigit() and len(text) > 18)
+
     def act_on_selected(self, request: HttpRequest, action: Action, rows: QuerySet[Any]) -> HttpResponse:
         """Those ticked in the list. Once asked about they stay those, whatever the list is filtered by."""
         filters = request.POST.get(FILTERS) or request.GET.urlencode()
@@ -107,6 +123,13 @@ class ActingAdmin(ModelAdmin):
         selected = list(rows[: MOST_ROWS + 1])
         if len(selected) > MOST_ROWS:
             messages.error(request, f"At most {MOST_ROWS} rows at once. Nothing was done.")
+            return HttpResponseRedirect(back)
+        if missing := len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME))) - len(selected):
+            messages.warning(
+                request,
+                f"{missing} of the selected rows {'is' if missing == 1 else 'are'} not there any more.",
+            )
+        if not selected:
             return HttpResponseRedirect(back)
         return self._asked_or_done(request, action, selected, back)
 

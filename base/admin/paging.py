@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from calendar import monthrange
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import EmptyResultSet
 from django.core.paginator import Paginator
 from django.db.models import Max, Min, QuerySet
 from django.utils import timezone
 from django.utils.functional import cached_property
 from unfold.views import ChangeList
 
+LARGEST = {"year": date.max.year, "month": 12, "day": 31}
 MOST_ROWS = 10_000
 """How far a list is counted and leafed through; who looks for something older names a day, a state or an id."""
 
@@ -44,7 +48,13 @@ class StaffChangeList(ChangeList):
         """What no text of the database can hold is a filter that does not apply, as any other that makes no sense."""
         if any("\0" in text for values in self.params.values() for text in values):
             raise IncorrectLookupParameters
-        found: QuerySet[Any] = super().get_queryset(*args, **kwargs)
+        try:
+            found: QuerySet[Any] = super().get_queryset(*args, **kwargs)
+            found.query.get_compiler(found.db).as_sql()  # a year that no calendar has is met only there
+        except EmptyResultSet:
+            pass
+        except (ValueError, OverflowError):
+            raise IncorrectLookupParameters from None
         return found
 
     def get_ordering_field(self, field_name: Any) -> Any:
@@ -66,7 +76,7 @@ class StaffChangeList(ChangeList):
         year, month, day = (self._chosen(part) for part in ("year", "month", "day"))
         if not year and first.year == last.year:
             year = first.year
-        if year and month and day:
+        if year and month and 0 < day <= monthrange(year, month)[1]:
             return self._shown(_title(year, month, day), (year, month), [])
         if year and month:
             return self._shown(str(year), (year,), _days(year, month, first, last))
@@ -77,7 +87,8 @@ class StaffChangeList(ChangeList):
     def _chosen(self, part: str) -> int:
         given = self.params.get(f"{self.date_hierarchy}__{part}")
         value = given[-1] if isinstance(given, list) else given
-        return int(value) if value and str(value).isdigit() else 0
+        number = int(value) if value and re.fullmatch("[0-9]{1,4}", str(value)) else 0
+        return number if number <= LARGEST[part] else 0
 
     def _shown(
         self, back: str | None, above: tuple[int, ...], choices: list[tuple[int, ...]]

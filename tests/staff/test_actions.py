@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -317,6 +318,26 @@ def test_too_many_rows_at_once_are_refused(browser: Client, rows: Rows) -> None:
 
     assert "At most 100 rows" in page.content.decode()
     assert not ApiToken.objects.exclude(revoked_at=None).exists()
+
+
+@pytest.mark.parametrize("key", ["nonsense", "a\0b", str(uuid4())], ids=["no id", "no text", "gone"])
+def test_what_is_ticked_and_not_there_is_told_and_holds_up_no_other(
+    browser: Client, rows: Rows, key: str
+) -> None:
+    posted = {"action": "cancel", "index": "0", "_selected_action": [key]}
+    alone = browser.post(list_of(Run), posted, follow=True)
+    beside = browser.post(list_of(Run), posted | {"_selected_action": [key, str(rows.run.pk)]})
+
+    assert 'name="confirmed"' not in alone.content.decode()
+    assert list(alone.context["messages"])
+    assert [row[0] for row in beside.context["rows"]] == [rows.run.pk]
+
+
+@pytest.mark.parametrize("key", ["nonsense", "a\0b"])
+def test_a_token_that_is_none_is_not_chosen(browser: Client, rows: Rows, key: str) -> None:
+    posted = {"action": "revoke", "index": "0", "_selected_action": [key]}
+
+    assert list(browser.post(list_of(ApiToken), posted, follow=True).context["messages"])
 
 
 def test_rows_once_asked_about_stay_chosen_whatever_the_list_is_filtered_by(

@@ -143,7 +143,16 @@ def test_years_months_and_days_lead_to_rows(browser: Client, boxes: dict[str, Bo
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "query", [{"created_at__year": "x"}, {"created_at__year": "2026", "created_at__month": "13"}]
+    "query",
+    [
+        {"created_at__year": "x"},
+        {"created_at__year": "99999"},
+        {"created_at__year": "\u00b2"},
+        {"created_at__year": "9" * 30},
+        {"created_at__year": "2026", "created_at__month": "13"},
+        {"created_at__year": "2026", "created_at__month": "13", "created_at__day": "1"},
+        {"created_at__year": "2026", "created_at__month": "2", "created_at__day": "31"},
+    ],
 )
 def test_a_day_that_is_none_is_no_error(
     browser: Client, boxes: dict[str, Box], query: dict[str, str]

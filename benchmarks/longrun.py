@@ -31,6 +31,7 @@ from tests.webhooks.receiver import Receiver
 OWNERS = int(os.environ.get("BENCH_OWNERS", "6"))
 SEED = int(os.environ.get("BENCH_SEED", "1"))
 VIEWERS = 6
+CALLS, MODEL_SECONDS = 2, 0.5
 MINUTES = 30.0
 PARTS_EVERY_SECONDS = 10.0
 TABLES_EVERY_SECONDS = 60.0
@@ -41,7 +42,7 @@ SETTINGS = {"WORK_MODEL": "slow", "WEBHOOKS_ALLOW_HTTP": "true", "WEBHOOKS_ALLOW
 def main(*, json: bool, minutes: float = MINUTES) -> int:
     """The exit status."""
     with (
-        slow_model() as base_url,
+        slow_model(calls=CALLS, seconds=MODEL_SECONDS) as base_url,
         Receiver() as receiver,
         Embedded(SETTINGS | {"WORK_MODEL_BASE_URL": base_url}) as installation,
     ):

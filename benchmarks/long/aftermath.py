@@ -94,6 +94,6 @@ def _level(line: str) -> tuple[str, str]:
 
 
 def _count(link: psycopg.Connection[Any], query: str) -> int:
-    row = link.execute(query).fetchone()  # type: ignore[call-overload]
+    row = link.execute(query).fetchone()
     assert row is not None
     return int(row[0])

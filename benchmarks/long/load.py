@@ -126,7 +126,8 @@ class Owner:
             run = self.api.insist("GET", f"runs/{run['id']}", params={"wait": 5})
 
     def _log(self, run_id: str) -> str:
-        text, offset = "", 0
+        text: str = ""
+        offset = 0
         while True:
             piece = self.api.insist("GET", f"runs/{run_id}/log", params={"offset": offset})
             text += piece["output"]

@@ -117,7 +117,7 @@ class LocalboxServer:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("localbox ready"):
-                return line
+                return str(line)
         status = self.process.wait(READY_SECONDS)
         self.process.stdout.close()
         self.process = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -48,7 +49,6 @@ class RequestBody:
             self._source = _Unpacked(self._wire.piece).piece
         self._held = b""
         self.received = 0
-        self._begun = time.monotonic()
 
     def read(self) -> bytes:
         """The next piece, at most a little over 64 KiB; empty at the end."""
@@ -65,9 +65,10 @@ class RequestBody:
         return taken
 
     def is_slower_than(self, stall_seconds: float) -> bool:
-        """Whether it takes longer than that for each 64 KiB, as sent. Of a body that has ended nobody may ask."""
+        """Whether the client was waited for longer than that for each 64 KiB, as sent: how long Git takes to read it is not its
+        fault. Of a body that has ended nobody may ask."""
         pieces = 1 + self._wire.received // PIECE
-        return time.monotonic() - self._begun > pieces * stall_seconds
+        return self._wire.waited_seconds() > pieces * stall_seconds
 
     def bound_waiting(self, seconds: float) -> None:
         """From now on one wait for the client, and the taking of one piece of the answer by it, ends after that long."""
@@ -116,6 +117,7 @@ class _Wire:
     def __init__(self, environ: Mapping[str, Any], limit: int) -> None:
         self._input = environ["wsgi.input"]
         self._limit, self.received = limit, 0
+        self._waited, self._waits_since = 0.0, math.inf
         self._left: int | None = None
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not (chunked and environ.get("wsgi.input_terminated")):
@@ -127,10 +129,7 @@ class _Wire:
         wanted = PIECE if self._left is None else min(PIECE, self._left)
         if wanted == 0:
             return b""
-        try:
-            data: bytes = self._input.read(wanted)
-        except Exception as error:  # each server has errors of its own for a body that breaks off
-            raise BodyBroken from error
+        data = self._read(wanted)
         if self._left is not None:
             if not data:
                 raise BodyBroken
@@ -138,6 +137,21 @@ class _Wire:
         self.received += len(data)
         if self.received > self._limit:
             raise BodyTooLarge
+        return data
+
+    def waited_seconds(self) -> float:
+        """How long the client was waited for so far; may be asked by another thread than the one that reads."""
+        return self._waited + max(0.0, time.monotonic() - self._waits_since)
+
+    def _read(self, wanted: int) -> bytes:
+        self._waits_since = began = time.monotonic()
+        try:
+            data: bytes = self._input.read(wanted)
+        except Exception as error:  # each server has errors of its own for a body that breaks off
+            raise BodyBroken from error
+        finally:
+            self._waits_since = math.inf
+            self._waited += time.monotonic() - began
         return data
 
 

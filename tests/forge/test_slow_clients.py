@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import requests
 
 from forge import git as forge_git
 from forge.models import Repository
+from forge.smart_http import bodies
+from forge.smart_http.bodies import PIECE, RequestBody
 from forge.smart_http.crowd import Crowd, Crowded
 from forge.states import Visibility
 from tests.faults.installation import eventually
@@ -87,6 +90,29 @@ def test_who_takes_nothing_of_the_answer_is_left(server: WebServer, public: Repo
         eventually(lambda: not server.gits())
 
     assert refs(server).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("client_seconds", "git_seconds", "is_too_slow"), [(0, 100, False), (11, 0, False), (21, 0, True)]
+)
+def test_it_is_the_client_who_is_too_slow_and_not_git(
+    monkeypatch: pytest.MonkeyPatch, client_seconds: float, git_seconds: float, is_too_slow: bool
+) -> None:
+    """64 KiB that come at once or late, of which Git then takes its time to read; ten seconds are for each, and for the next."""
+    now = [0.0]
+
+    class Client(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            now[0] += client_seconds
+            return super().read(size)
+
+    monkeypatch.setattr(bodies.time, "monotonic", lambda: now[0])
+    body = RequestBody({"wsgi.input": Client(bytes(2 * PIECE)), "CONTENT_LENGTH": str(2 * PIECE)}, 2**20)
+
+    body.read()
+    now[0] += git_seconds
+
+    assert body.is_slower_than(10) is is_too_slow
 
 
 def fill(crowd: Crowd, most: int, *addresses: str) -> list[Callable[[], None]]:

@@ -14,6 +14,7 @@ from tests.work.driven import REPORT, done
 from tests.work.guarded import put
 from tests.work.scripted import asks, calls_of, registry, said
 from work.arguments import exact, shown
+from work.digests import argument_digest
 from work.models import Job, JobStep
 from work.services import claim_for_run, finish_job, list_job_steps, release, request_job_step
 
@@ -77,6 +78,14 @@ def test_a_call_whose_seal_cannot_be_opened_fails_and_the_job_goes_on(make_job: 
 
     [step] = list_job_steps(job)
     assert (job.status, step.status, step.error["code"]) == ("completed", "failed", "tool_arguments_lost")
+
+
+def test_no_short_secret_can_be_guessed_by_a_digest(request_step: RequestStep) -> None:
+    steps = [
+        request_step(f"call-{word}", arguments=f'{{"password": "{word}"}}') for word in ("summer", "winter")
+    ]
+
+    assert {step.argument_digest for step in steps} == {argument_digest('{"password":"[REDACTED]"}')}
 
 
 def test_what_holds_no_secret_is_kept_as_it_was_written(request_step: RequestStep) -> None:

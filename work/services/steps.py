@@ -66,6 +66,7 @@ def request_job_step(
         sequence = len(known) + 1
         if sequence > limits.STEPS_PER_JOB:
             raise StepLimitReached
+        kept = call_arguments.kept(storable(arguments))
         step = JobStep.objects.create(
             work_job=job,
             sequence=sequence,
@@ -77,8 +78,8 @@ def request_job_step(
             module_id=_cut(module_id, 128),
             module_artifact_digest=module_artifact_digest,
             catalog_digest=catalog_digest,
-            **call_arguments.kept(storable(arguments)),
-            argument_digest=digests.argument_digest(arguments),
+            **kept,
+            argument_digest=_argument_digest(arguments, kept),
             report_offset=len((job.report or "").encode()),
             requested_at=job.now,
         )
@@ -207,6 +208,11 @@ def _step(job: Job, step_id: UUID) -> JobStep:
     if step is None:
         raise StepNotFound
     return step
+
+
+def _argument_digest(written: str, kept: Mapping[str, Any]) -> str:
+    """Of what the model wrote; where that holds a secret, of what the row shows: a short secret could be guessed by its digest."""
+    return digests.argument_digest(kept["arguments"] if kept["sealed_arguments"] else written)
 
 
 def _cut(text: str | None, characters: int) -> str | None:

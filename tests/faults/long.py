@@ -1,17 +1,26 @@
-"""`bin/faults [--minutes N] [--seed S]`: rounds of random trouble, one after the other, each on a new installation."""
+"""`bin/faults [--minutes N] [--seed S]`: rounds of random trouble, one after the other, each on a new installation.
+
+Ctrl-C and SIGTERM end it early, and nothing of the installation stays behind.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.faults.random_round import Outcome
 
+ENDS = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTED = 130
 ROUND_SECONDS = 60.0
 CLIENTS = 6
 
@@ -46,14 +55,14 @@ class Progress:
 
 
 def main(arguments: list[str]) -> int:
-    """0 if every round held, else 1."""
+    """0 if every round held, 1 if one did not, 130 if it was ended early."""
     parser = argparse.ArgumentParser(
         prog="bin/faults",
         description="Put an installation in random trouble, round after round, and look whether every promise holds.",
     )
     parser.add_argument(
         "--minutes",
-        type=float,
+        type=_minutes,
         default=10.0,
         help="begin rounds for so long (default 10; at least one is played)",
     )
@@ -67,11 +76,45 @@ def main(arguments: list[str]) -> int:
         "--logs", type=Path, default=None, help="folder for the logs of rounds that did not hold"
     )
     given = parser.parse_args(arguments)
-    seed = given.seed or random.SystemRandom().randrange(1, 1 << 31)
-    progress, outcomes = Progress(given.minutes), []
-    while not outcomes or not progress.is_over:
-        outcomes.append(_round(seed + len(outcomes), progress, given.logs))
+    seed = random.SystemRandom().randrange(1, 1 << 31) if given.seed is None else given.seed
+    progress = Progress(given.minutes)
+    outcomes: list[Outcome] = []
+    with _ended_once():
+        try:
+            while not outcomes or not progress.is_over:
+                outcomes.append(_round(seed + len(outcomes), progress, given.logs))
+        except KeyboardInterrupt:
+            progress.end_line()
+            print("ended early", flush=True)
+            _summary(outcomes)
+            return INTERRUPTED
     return _summary(outcomes)
+
+
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not 0 <= minutes < math.inf:
+        raise ValueError
+    return minutes
+
+
+@contextmanager
+def _ended_once() -> Iterator[None]:
+    """Whoever wants it to end is heard once: what is being cleared away is not left lying by the second time."""
+    before = {number: signal.getsignal(number) for number in ENDS}
+
+    def end(*_: object) -> None:
+        for number in ENDS:
+            signal.signal(number, lambda *_: None)  # a handler, not SIG_IGN, which programs would inherit
+        raise KeyboardInterrupt
+
+    for number in ENDS:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _round(seed: int, progress: Progress, logs: Path | None) -> Outcome:

@@ -7,6 +7,8 @@ from django.db import connection
 from base.errors import CodedError
 
 WINDOW_SECONDS = 60
+NOW = "clock_timestamp()"
+"""SQL: when it is, which is also in which window, by the one clock of all processes."""
 
 
 class RateLimited(CodedError):
@@ -23,13 +25,12 @@ def count(principal: str, operation: str, limit: int, *, code: str = "rate_limit
     """Count one `operation` of `principal`. Raises RateLimited with `code` if the window's limit is passed."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             insert into rate_windows (principal, operation, window_start, count)
-            values (%(principal)s, %(operation)s,
-                    to_timestamp(floor(extract(epoch from clock_timestamp()) / %(window)s) * %(window)s), 1)
+            values (%(principal)s, %(operation)s, to_timestamp(floor(extract(epoch from {NOW}) / %(window)s) * %(window)s), 1)
             on conflict (principal, operation, window_start) do update set count = rate_windows.count + 1
-            returning count, ceil(%(window)s - extract(epoch from clock_timestamp() - window_start))::int
-            """,
+            returning count, ceil(%(window)s - extract(epoch from {NOW} - window_start))::int
+            """,  # noqa: S608 - the moment is ours
             {"principal": principal[:100], "operation": operation, "window": WINDOW_SECONDS},
         )
         row = cursor.fetchone()

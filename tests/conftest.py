@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from accounts import rates
 from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token, upsert_github_user
@@ -32,6 +34,13 @@ def nobody_listens_on() -> Iterator[None]:
     """A listening connection would keep the test database from being dropped."""
     yield
     wakeups.of_this_process.stop()
+
+
+@pytest.fixture(autouse=True)
+def one_minute_of_the_rate_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a test lies on the clock, what it counts up to a limit is counted in one window: that in which it began."""
+    began = time.time() // rates.WINDOW_SECONDS * rates.WINDOW_SECONDS + 1
+    monkeypatch.setattr(rates, "NOW", f"to_timestamp({began:.0f})")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -90,11 +91,15 @@ def _supervise(cluster: Cluster, timeout: float, answers: int) -> int:
         cluster.start(timeout, detached=True)
         _leave_terminal(cluster)
         _answer(answers, READY)
+        os.close(answers)
         restarts = Restarts(cluster)
         while cluster.owned and restarts.run_once():
             pass
     except EmbeddedPostgresError as error:
-        _answer(answers, json.dumps([error.code, error.detail]))
+        cluster.close()
+        _answer(
+            answers, json.dumps([error.code, error.detail])
+        )  # left open: it ends with this process, and nothing is left then
         return 1
     except Stopped:
         return 0
@@ -150,8 +155,5 @@ def _leave_terminal(cluster: Cluster) -> None:
 
 def _answer(descriptor: int, text: str) -> None:
     """Only the first answer counts: the reader is gone after it."""
-    try:
+    with suppress(OSError):
         os.write(descriptor, text.encode())
-        os.close(descriptor)
-    except OSError:
-        return

@@ -93,7 +93,8 @@ def test_a_hundred_waiters_share_one_listening_connection(transactional_db):
     while len(wakeups.of_this_process._waiters.get("many", ())) < 100:
         time.sleep(0.01)
 
-    assert listening_connections() == 1
+    while listening_connections() != 1:  # that of an earlier test may be there a moment longer
+        time.sleep(0.01)
     notify.notify(notify.CHANGED, "many")
     for thread in threads:
         thread.join()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import subprocess
@@ -23,6 +25,14 @@ from tests.postgres import ensure_test_cluster
 REPOSITORY = Path(__file__).resolve().parents[2]
 ECHO = f"{sys.executable} {Path(__file__).with_name('echo_agent.py')}"
 ENDED = {"completed", "failed", "interrupted", "budget_exhausted", "cancelled"}
+
+
+def lives(pid: int) -> bool:
+    """Whether a process has not ended yet. What nobody has heard the end of has ended."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @dataclass
@@ -141,6 +151,12 @@ class Connector:
         eventually(lambda: file.exists() and file.read_text() != "")
         return file.read_text()
 
+    def await_done(self, lines: int) -> None:
+        """Until the agent has kept that it did so many lines: killed before that, it does the last one again."""
+        eventually(
+            lambda: any(json.loads(f.read_text())["done"] >= lines for f in self.sessions.glob("*.json"))
+        )
+
     def processes(self) -> list[psutil.Process]:
         """Everything that it started and that still lives, itself included."""
         found = []
@@ -166,7 +182,8 @@ class Connector:
 
     def clear_away(self) -> None:
         for process in self.processes():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         if self.process is not None:
             self.process.wait(30)
 

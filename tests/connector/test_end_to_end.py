@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.connector.conftest import Connector
+from tests.connector.conftest import Connector, lives
 from tests.faults.installation import Installation, eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db, pytest.mark.timeout(600)]
@@ -58,16 +57,14 @@ def test_a_cancelled_one_ends_at_once_with_every_process_it_had(connector: Conne
     assert "was cancelled" in done["report"]
     assert "started" in done["report"]
     eventually(lambda: [process.pid for process in connector.processes()] == [connector.process.pid])
-    assert not psutil.pid_exists(daemon) or psutil.Process(daemon).status() == "zombie"
+    assert not lives(daemon)
 
 
 def test_the_connector_is_killed_in_the_middle_and_goes_on_where_it_was(connector: Connector) -> None:
     job = connector.delegate(
         "append log one", "append log two", "wait go", "append log three", "say all three"
     )
-    eventually(
-        lambda: (connector.root / "log").exists() and (connector.root / "log").read_text() == "one\ntwo\n"
-    )
+    connector.await_done(2)
     session = connector.journal("select session_id from delegations")
 
     connector.kill9()
@@ -141,7 +138,7 @@ def test_web_that_dies_while_it_hears_the_machine_takes_nothing_twice(
 def test_a_connector_whose_memory_is_lost_is_given_its_work_again(connector: Connector) -> None:
     job = connector.delegate("append log one", "wait go", "append log two")
     connector.await_session(job)
-    connector.await_file("log")
+    connector.await_done(1)
 
     connector.kill9()
     for file in connector.state.glob("journal*"):
@@ -177,7 +174,7 @@ def test_an_agent_that_refuses_is_told_as_that(connector: Connector) -> None:
 
 def test_it_stops_when_it_is_asked_to_and_goes_on_after_that(connector: Connector) -> None:
     job = connector.delegate("append log one", "wait go", "append log two")
-    connector.await_file("log")
+    connector.await_done(1)
 
     assert connector.stop() == 0
     assert connector.processes() == []

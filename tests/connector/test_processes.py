@@ -11,13 +11,13 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from connector import processes
 from connector.keeper import KEEPS
 from connector.kept import Kept, NotStarted, start
 from connector.processes import MARK, Root, end_all, to_its_end
+from tests.connector.conftest import lives
 from tests.faults.installation import eventually
 
 LOST = "env -i setsid sh -c '{first}echo $$ > pid; while :; do sleep 600; done' &"
@@ -35,12 +35,13 @@ while not os.fork():
 AWAITED = "until [ -s pid ]; do sleep 0.01; done"
 
 
-def lives(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 async def started(folder: Path, job: str, command: list[str]) -> Kept:
     return await start(command, folder, os.environ | {MARK: job, KEEPS: job}, 1 << 20)
+
+
+def written(file: Path) -> str:
+    """What is in it; a shell makes a file before it writes into it."""
+    return file.read_text() if file.exists() else ""
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -57,7 +58,7 @@ def test_it_ends_what_has_no_mark_no_session_and_no_parent(
     async def test() -> None:
         kept = await started(tmp_path, job, ["sh", "-c", vanish + ("" if agent_ends else "; sleep 600")])
         await kept.await_start()
-        await asyncio.to_thread(eventually, (tmp_path / "pid").exists)
+        await asyncio.to_thread(eventually, lambda: written(tmp_path / "pid"))
         if agent_ends:
             assert await kept.end() == "exit code 0"
         vanished = int((tmp_path / "pid").read_text())
@@ -75,7 +76,7 @@ def test_one_that_was_seen_is_ended_also_when_it_could_not_be_found_again(tmp_pa
     job = str(uuid.uuid4())
     shell = f"{LOST.format(first='trap : TERM; ')} {AWAITED}; sleep 600"
     agent = subprocess.Popen(["sh", "-c", shell], cwd=tmp_path, env=os.environ | {MARK: job})
-    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    eventually(lambda: written(tmp_path / "pid"))
 
     asyncio.run(end_all(job))
 

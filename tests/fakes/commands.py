@@ -130,9 +130,9 @@ class Commands:
     def _refresh(self, process: FakeProcess) -> None:
         if process.handle is None or process.folder is None:
             return
+        code = process.handle.poll()  # before its output is read: after its end there is no more of it
         process.stdout = (process.folder / "stdout").read_text("utf-8", "replace")
         process.stderr = (process.folder / "stderr").read_text("utf-8", "replace")
-        code = process.handle.poll()
         if code is not None and process.status == "running":
             process.status, process.exit_code = "exited", code if code >= 0 else 128 - code
 

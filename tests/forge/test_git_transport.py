@@ -24,7 +24,7 @@ BRANCH = "refs/heads/agent/issue-1"
 UPLOAD = "application/x-git-upload-pack-request"
 
 
-def wait_for(met, seconds: float = 30.0):
+def wait_for(met, seconds: float = 120.0):
     deadline = time.monotonic() + seconds
     while not (answer := met()):
         assert time.monotonic() < deadline, "it did not happen in time"

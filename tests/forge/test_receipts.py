@@ -164,7 +164,7 @@ def time_for_git_to_end(repository) -> None:
     path = str(forge_git.path_of(repository.storage_key))
     import psutil
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(path in " ".join(_command(p)) for p in psutil.process_iter()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

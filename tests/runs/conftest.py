@@ -136,7 +136,7 @@ def counter(tmp_path: Path) -> Iterator[Path]:
     return file
 
 
-def wait_for(met: Callable[[], Any], *, seconds: float = 30.0, pause: float = 0.02) -> Any:
+def wait_for(met: Callable[[], Any], *, seconds: float = 100.0, pause: float = 0.02) -> Any:
     """What `met` answers once that is true; fails the test if it never is."""
     deadline = time.monotonic() + seconds
     while not (answer := met()):

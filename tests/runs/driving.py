@@ -27,6 +27,7 @@ def now_due(run: Run) -> None:
 def is_alive(run: Run) -> bool:
     """Whether the process of a run at the fake provider lives."""
     run.refresh_from_db()
-    if run.pid is None or not psutil.pid_exists(run.pid):
+    try:
+        return run.pid is not None and psutil.Process(run.pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return psutil.Process(run.pid).status() != psutil.STATUS_ZOMBIE

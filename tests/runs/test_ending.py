@@ -74,10 +74,13 @@ def test_an_ended_run_is_not_cancelled(begin: Begin) -> None:
 
 
 @pytest.mark.django_db
-def test_an_exit_before_the_kill_wins(begin: Begin) -> None:
+def test_an_exit_before_the_kill_wins(begin: Begin, provider: FakeProvider, fake_box: Box) -> None:
     run = begin("echo done; exit 4")
     step(run.pk)
-    wait_for(lambda: not is_alive(run))
+    # The shell is gone a moment before its end is recorded.
+    wait_for(
+        lambda: list(provider.commands.home(provider.boxes[fake_box.box_id]).rglob(f"{run.pk}/exit-code"))
+    )
     cancel(run)
 
     run = driven(run)

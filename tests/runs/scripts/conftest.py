@@ -61,7 +61,7 @@ class ScriptBox:
 
     def run(self, script: str) -> subprocess.CompletedProcess[bytes]:
         with self.start(script) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=100)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def text(self, script: str) -> str:
@@ -115,7 +115,15 @@ class ScriptBox:
         return found
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
+def read_if_there(file: Path) -> bytes:
+    """What a file in /proc says; nothing if its process has just ended."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 100) -> None:
     """Returns once the condition holds; a condition that never does is a failed test."""
     end = time.monotonic() + seconds
     while not condition():

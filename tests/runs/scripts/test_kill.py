@@ -11,7 +11,7 @@ import pytest
 
 from runs.replies import parse_dispatch, parse_kill
 from runs.scripts import GitCredential, dispatch_script, kill_script
-from tests.runs.scripts.conftest import ScriptBox, hide_proc, link_tools, wait_until
+from tests.runs.scripts.conftest import ScriptBox, hide_proc, link_tools, read_if_there, wait_until
 
 STUBBORN = "sh -c 'trap \"\" TERM; echo ready; sleep 600 & setsid sleep 600 & nohup sleep 600 & wait'"
 
@@ -59,14 +59,7 @@ def _unmistakable_sleep() -> str:
 
 def _is_running(command: str) -> bool:
     wanted = command.replace(" ", "\0").encode() + b"\0"
-    return any(wanted == _command_line(entry) for entry in Path("/proc").glob("[0-9]*/cmdline"))
-
-
-def _command_line(entry: Path) -> bytes:
-    try:
-        return entry.read_bytes()
-    except OSError:
-        return b""
+    return any(wanted == read_if_there(entry) for entry in Path("/proc").glob("[0-9]*/cmdline"))
 
 
 def test_a_polite_run_may_clean_up(box: ScriptBox) -> None:
@@ -98,11 +91,17 @@ def test_a_death_by_our_signal_never_looks_like_an_exit_later(box: ScriptBox) ->
     assert box.poll().exit is None
 
 
+SLEEPS = ["0", *(f"0.{number % 10}" for number in range(28)), "600"]
+"""The first surely ends before its kill, and the last surely does not."""
+
+
 def test_a_kill_races_with_an_end_and_both_tell_the_same(dash_box: ScriptBox) -> None:
     told = set()
-    for number in range(30):
+    for number in range(len(SLEEPS)):
         dash_box.run_directory = f"$HOME/runs/{uuid.uuid4()}"
-        dash_box.dispatch(f"sleep 0.{number % 10}; exit 4")
+        dash_box.dispatch(f"sleep {SLEEPS[number]}; exit 4")
+        if number == 0:
+            dash_box.wait_for_end()
 
         reply = dash_box.kill()
         later = dash_box.poll()
@@ -146,7 +145,7 @@ def test_a_kill_and_a_dispatch_at_the_same_moment_leave_nothing_alive(dash_box: 
 
         kill = parse_kill(answers[number % 2])
         assert kill.cancelled, answers
-        assert not dash_box.processes(), (answers, dash_box.files())
+        wait_until(lambda: not dash_box.processes())  # a keeper that was shut out may just be leaving
 
 
 def test_processes_are_found_although_the_directory_is_gone(box: ScriptBox) -> None:
@@ -204,13 +203,17 @@ def test_a_run_that_filled_the_box_with_processes_is_ended(
 ) -> None:
     if os.getuid():
         pytest.skip("a limit of processes does not count for the tests' own user")
-    hand_over(dash_box, 61_235)
-    dash_box.before = lambda: _confine(61_235)
+    uid = (
+        60_000 + os.getpid() % 5_000
+    )  # their number is counted for each user, of this test's at once elsewhere too
+    hand_over(dash_box, uid)
+    dash_box.before = lambda: _confine(uid)
     assert dash_box.dispatch(command).pid
     wait_until(lambda: len(dash_box.processes()) >= ENOUGH - 6)
+    wait_until(lambda: status is None or (dash_box.folder / "exit-code").exists())
 
     first = dash_box.text(kill_script(dash_box.run_directory, grace_seconds=1))
-    wait_until(lambda: not _has_processes(61_235))
+    wait_until(lambda: not _has_processes(uid))
     reply = dash_box.kill()
 
     assert "OA_CANCELLED=1" not in first

@@ -21,6 +21,8 @@ def follow(box: ScriptBox, command: str, limit: int) -> tuple[LogText, bytes, li
         raw += reply.log.data
         text = text.followed_by(LogText.of(redactor.feed(reply.log.data), text.end))
         readable.append(text.data.decode())
+        if raw:
+            (box.home / "was-read").touch()
         if reply.is_drained:
             return text.followed_by(LogText.of(redactor.flush(), text.end)), raw, readable
 
@@ -38,7 +40,8 @@ def test_characters_written_byte_by_byte_stay_whole(dash_box: ScriptBox, limit: 
 
 @pytest.mark.parametrize("seam", ["", "\\r", "\\033[31m", "\\000"])
 def test_a_secret_written_in_halves_is_never_readable(dash_box: ScriptBox, seam: str) -> None:
-    command = f"printf 'key {SECRET[:14]}'; sleep 0.3; printf '{seam}{SECRET[14:]} end'"
+    until_read = "until [ -e $HOME/was-read ]; do sleep 0.05; done"
+    command = f"printf 'key {SECRET[:14]}'; {until_read}; printf '{seam}{SECRET[14:]} end'"
 
     text, _, readable = follow(dash_box, command, 4_096)
 

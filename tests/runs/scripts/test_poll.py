@@ -136,7 +136,7 @@ def test_an_end_with_output_still_to_fetch_is_not_drained(dash_box: ScriptBox) -
 
 def test_what_a_background_child_writes_later_does_not_keep_the_run_open(dash_box: ScriptBox) -> None:
     dash_box.dispatch("printf end; (while :; do echo more; sleep 0.01; done) & exit 0")
-    wait_until(lambda: dash_box.poll().log.size > 20)
+    wait_until(lambda: dash_box.poll().log.size > 20 and dash_box.poll().exit)
 
     reply = dash_box.poll(0, max_bytes=3)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runs.scripts import GitCredential
-from tests.runs.scripts.conftest import ScriptBox, wait_until
+from tests.runs.scripts.conftest import ScriptBox, end_everything, wait_until
 
 
 def test_a_run_is_alive_until_its_shell_ended(box: ScriptBox) -> None:
@@ -63,10 +63,8 @@ def test_a_run_without_a_pid_file_is_found_by_its_mark(box: ScriptBox) -> None:
     (box.folder / "pid").unlink()
     assert box.poll().alive
 
-    for pid in box.processes():
-        subprocess.run(["kill", "-9", str(pid)], check=True)
+    end_everything(box)
 
-    wait_until(lambda: not box.processes())
     assert box.poll().alive is False
 
 

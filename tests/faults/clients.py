@@ -15,6 +15,7 @@ from typing import Any
 
 import requests
 
+from tests.faults.computers import WAITS, Computer
 from tests.faults.installation import Api
 from tests.faults.known_runs import COUNTER, Known, known_run
 
@@ -50,6 +51,9 @@ class Client(threading.Thread):
         super().__init__(name=f"client-{number}", daemon=True)
         self.number, self.rng, self.repository = number, rng, repository
         self.api, self.told = Api(url, token), Told()
+        self.computer: Computer | None = None
+        self.waiting: set[str] = set()
+        """Delegations that end only by being cancelled."""
         self.broken: Exception | None = None
         self.steps = 0
         self._leaving = threading.Event()
@@ -80,6 +84,8 @@ class Client(threading.Thread):
         }
         if self.repository is not None:
             wishes |= {self.attempt: 3, self.cancel_attempt: 1}
+        if self.computer is not None:
+            wishes |= {self.delegate: 4}
         self.rng.choices(list(wishes), weights=list(wishes.values()))[0]()
         self.steps += 1
 
@@ -130,6 +136,14 @@ class Client(threading.Thread):
         body = {"goal": JOB_GOAL}
         if job := self.ask("POST", "jobs", json=body, headers=self._key("job")):
             self.told.accept("work_jobs", job)
+
+    def delegate(self) -> None:
+        assert self.computer is not None
+        body = self.computer.wish(self.rng)
+        if job := self.ask("POST", "jobs", json=body, headers=self._key("delegation")):
+            self.told.accept("work_jobs", job)
+            if WAITS in body["prompt"]:
+                self.waiting.add(job["id"])
 
     def cancel_job(self) -> None:
         self._post_to("jobs/{}/cancel", "work_jobs")

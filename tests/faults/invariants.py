@@ -164,6 +164,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "no tool call was written down twice",
         "select work_job_id, provider_call_id from work_job_steps group by 1, 2 having count(*) > 1",
     ),
+    Invariant("no process of a delegation is left", look=looks.agents_left),
     Invariant("every job moved from its acceptance to one end", look=looks.illegal_job_moves),
     Invariant(
         "the history of every job ends as its row",

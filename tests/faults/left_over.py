@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import psutil
 
+from connector.keeper import KEEPS
+from connector.processes import MARK
 from tests.faults.installation import Api
 
 
@@ -26,5 +28,18 @@ def left_on_the_machine(run_ids: set[str]) -> list[int]:
         except psutil.Error:
             continue
         if folder.rpartition("/")[2] in run_ids:
+            found.append(process.pid)
+    return found
+
+
+def left_of_delegations(job_ids: set[str]) -> list[int]:
+    """Agents of these jobs on any computer here, what they started, and their keepers."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            marks = process.environ()
+        except psutil.Error:
+            continue
+        if job_ids & {marks.get(MARK), marks.get(KEEPS)}:
             found.append(process.pid)
     return found

@@ -23,6 +23,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130
 ROUND_SECONDS = 60.0
 CLIENTS = 6
+COMPUTERS = 2  # of so many of the clients
 
 
 class Progress:
@@ -127,7 +128,9 @@ def _round(seed: int, progress: Progress, logs: Path | None) -> Outcome:
         made.start()
         made.installation.run("manage.py", "setup_schedules")
         made.installation.add("scheduler", "manage.py", "qcluster")
-        outcome = Round(made, network, seed, clients=CLIENTS, say=progress.say).play(ROUND_SECONDS)
+        outcome = Round(made, network, seed, clients=CLIENTS, say=progress.say, computers=COMPUTERS).play(
+            ROUND_SECONDS
+        )
     progress.end_line()
     counts = ", ".join(f"{count} {what}" for what, count in outcome.counts.items())
     print(f"seed {seed}: {'did not hold' if outcome.broken else 'held'} ({counts})", flush=True)

@@ -17,7 +17,7 @@ from localbox.sizes import SECONDS_PER_DOLLAR
 from runs.states import MOVES as RUN_MOVES
 from runs.states import TERMINAL as RUN_ENDS
 from tests.faults.known_runs import Known
-from tests.faults.left_over import left_on_the_machine
+from tests.faults.left_over import left_of_delegations, left_on_the_machine
 
 Row = tuple[Any, ...]
 RUN_ENDED = ", ".join(f"'{state.value}'" for state in RUN_ENDS)
@@ -143,6 +143,10 @@ def forgotten(world: World) -> Iterable[object]:
 
 def processes_left(world: World) -> Iterable[object]:
     return left_on_the_machine({row[0] for row in world.rows("select id::text from box_runs")})
+
+
+def agents_left(world: World) -> Iterable[object]:
+    return left_of_delegations({row[0] for row in world.rows("select id::text from work_jobs")})
 
 
 def credentials_that_open(world: World) -> Iterable[object]:

@@ -22,11 +22,12 @@ import requests
 from benchmarks.jobs import slow_model
 from tests.faults.clients import Client
 from tests.faults.clock_steps import step_clock
+from tests.faults.computers import Computer
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import House, house
 from tests.faults.installation import Api, eventually
 from tests.faults.invariants import broken
-from tests.faults.left_over import whole_log
+from tests.faults.left_over import left_of_delegations, whole_log
 from tests.faults.looks import ATTEMPT_ENDED, JOB_ENDED, RUN_ENDED, World
 from tests.faults.trouble import Trouble
 from tests.faults.witness import Witness
@@ -88,17 +89,29 @@ def endangered_house(seed: int) -> Iterator[tuple[House, FaultyNetwork]]:
 class Round:
     """The players of one round on their installation."""
 
-    def __init__(self, made: House, network: FaultyNetwork, seed: int, *, clients: int, say: Say) -> None:
+    def __init__(
+        self, made: House, network: FaultyNetwork, seed: int, *, clients: int, say: Say, computers: int = 0
+    ) -> None:
+        """`computers`: how many of the clients have one, paired, to delegate work to."""
         rng = random.Random(seed)
         self.made, self.network, self.say, self.seed = made, network, say, seed
         self.trouble = Trouble(made, network, random.Random(rng.random()), say)
         self.witness = Witness(made)
-        self._rng, self._number = rng, clients
+        self._rng, self._number, self._computers = rng, clients, computers
         self.clients: list[Client] = []
 
     def play(self, seconds: float) -> Outcome:
         """Trouble for so many seconds, then rest, then the invariants. The installation runs already."""
-        self._open()
+        with tempfile.TemporaryDirectory(prefix="faults-computers-") as folder:
+            try:
+                self._open()
+                self._pair(Path(folder))
+                return self._played(seconds)
+            finally:
+                for computer in self.trouble.computers:
+                    computer.clear_away()
+
+    def _played(self, seconds: float) -> Outcome:
         self._trouble_for(seconds)
         try:
             self._come_to_rest()
@@ -116,6 +129,12 @@ class Round:
             repository = _repository(installation.url, owner.token) if number % 2 == 0 else None
             rng = random.Random(self._rng.random())
             self.clients.append(Client(number, installation.url, owner.token, rng, repository))
+
+    def _pair(self, folder: Path) -> None:
+        for client in self.clients[: self._computers]:
+            token = str(client.api.session.headers["Authorization"]).removeprefix("Bearer ")
+            client.computer = Computer(self.made.installation.url, token, folder / str(client.number))
+            self.trouble.computers.append(client.computer)
 
     def _trouble_for(self, seconds: float) -> None:
         began = time.monotonic()
@@ -142,6 +161,7 @@ class Round:
         self.made.installation.await_web()
         self._for_each(self._end_what_waits)
         self._await(AT_WORK)
+        eventually(lambda: not left_of_delegations(self._jobs()), seconds=60)
         self._for_each(self._stop_boxes)
         self._await(UNSETTLED)
         self.witness.leave()
@@ -162,10 +182,16 @@ class Round:
             if known is not None and known.is_endless and not run["is_terminal"]:
                 client.api.insist("POST", f"runs/{run['id']}/cancel")
 
+        for job in client.waiting:
+            eventually(lambda job=job: _is_answered(client.api, f"jobs/{job}/cancel"), seconds=60)
+
+    def _jobs(self) -> set[str]:
+        return {row[0] for row in self.made.rows("select id::text from work_jobs")}
+
     def _stop_boxes(self, client: Client) -> None:
         for box in _everything(client.api, "boxes"):
             if box["stopped_at"] is None:
-                eventually(lambda box=box: _asked_to_stop(client.api, box["id"]), seconds=60)
+                eventually(lambda box=box: _is_answered(client.api, f"boxes/{box['id']}/stop"), seconds=60)
 
     def _await(self, query: str) -> None:
         """Wait until nothing comes of the query. What only waits for a time is given it."""
@@ -201,7 +227,7 @@ class Round:
 
     def _counts(self) -> dict[str, int]:
         """What was done, and to what: a round in which nothing happened would prove nothing."""
-        tables = {"boxes": "conversation_boxes", "runs": "box_runs", "attempts": "forge_assignments", "jobs": "work_jobs"}  # fmt: skip
+        tables = {"boxes": "conversation_boxes", "runs": "box_runs", "attempts": "forge_assignments", "jobs": "work_jobs", "delegations": "work_delegations"}  # fmt: skip
         rows = {what: self.made.rows(f"select count(*) from {table}")[0][0] for what, table in tables.items()}
         return rows | {
             "troubles": sum(self.trouble.counts.values()),
@@ -244,10 +270,10 @@ def _everything(api: Api, path: str) -> list[dict[str, Any]]:
         query |= {"cursor": requests.utils.unquote(page["next"].partition("cursor=")[2].partition("&")[0])}
 
 
-def _asked_to_stop(api: Api, box: str) -> bool:
-    """Whether the box is stopped, or its stop is under way."""
+def _is_answered(api: Api, path: str) -> bool:
+    """Whether what is to end has ended, or its end is under way."""
     try:
-        answer = api("POST", f"boxes/{box}/stop")
+        answer = api("POST", path)
     except requests.RequestException:
         return False
     return answer.ok or answer.status_code in {404, 409}

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from connector.keeper import KEEPS
+from connector.processes import MARK
 from localbox.sizes import SECONDS_PER_DOLLAR
 from tests.faults.installation import eventually
 from tests.faults.invariants import INVARIANTS
@@ -165,6 +167,7 @@ HOMES: tuple[tuple[str, str], ...] = (
 OUTPUT = "the output of every run that ended by itself is whole"
 CHANGED = "what has ended never changed"
 LEFT = "no process of a run is left"
+AGENT_LEFT = "no process of a delegation is left"
 OPENS = "no credential of an attempt that is over opens anything"
 
 
@@ -236,12 +239,19 @@ def test_what_a_witness_saw_change_is_found(sound: Sound) -> None:
     assert found(replace(sound.world, changed=["a run"])) == [CHANGED]
 
 
-def test_a_process_of_a_run_is_found(sound: Sound) -> None:
-    left = subprocess.Popen(
-        ["sleep", "600"], env=os.environ | {"OPENAGENTS_RUN_DIRECTORY": f"/runs/{ONE[1:-1]}"}
-    )
+@pytest.mark.parametrize(
+    ("name", "value", "promise"),
+    [
+        ("OPENAGENTS_RUN_DIRECTORY", f"/runs/{ONE[1:-1]}", LEFT),
+        (MARK, ONE[1:-1], AGENT_LEFT),
+        (KEEPS, ONE[1:-1], AGENT_LEFT),
+    ],
+    ids=["of a run", "of an agent", "a keeper"],
+)
+def test_a_process_that_is_left_is_found(sound: Sound, name: str, value: str, promise: str) -> None:
+    left = subprocess.Popen(["sleep", "600"], env=os.environ | {name: value})
     try:
-        eventually(lambda: found(sound.world) == [LEFT])  # it may be between its fork and its program
+        eventually(lambda: found(sound.world) == [promise])  # it may be between its fork and its program
     finally:
         left.kill()
         left.wait(30)
@@ -268,7 +278,13 @@ def test_the_credential_of_an_attempt_that_is_gone_is_found(sound: Sound) -> Non
 
 
 def test_every_promise_is_broken_here() -> None:
-    broken = {promise for promise, _ in (*LEDGER, *PROVIDER, *HOMES)} | {OUTPUT, CHANGED, LEFT, OPENS}
+    broken = {promise for promise, _ in (*LEDGER, *PROVIDER, *HOMES)} | {
+        OUTPUT,
+        CHANGED,
+        LEFT,
+        AGENT_LEFT,
+        OPENS,
+    }
 
     assert broken == set(BY_PROMISE)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from tests.faults.clock_steps import step_clock
+from tests.faults.computers import Computer
 from tests.faults.fault_points import DRIVEN, declared
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import WORKERS, House
@@ -27,6 +28,7 @@ class Trouble:
     ) -> None:
         self.made, self.network, self.rng, self.say = made, network, rng, say
         self.counts: collections.Counter[str] = collections.Counter()
+        self.computers: list[Computer] = []
         self._points = list(declared(DRIVEN))
 
     def begin(self) -> None:
@@ -45,6 +47,8 @@ class Trouble:
             self.change_weather: 4,
             self.step_the_clock: 2,
         }
+        if self.computers:
+            deeds[self.kill_connector] = 2
         self.rng.choices(list(deeds), weights=list(deeds.values()))[0]()
         time.sleep(self.rng.uniform(0.0, 0.5))
         self.revive()
@@ -72,6 +76,10 @@ class Trouble:
     def kill_scheduler(self) -> None:
         if "scheduler" in self.made.installation.parts:
             self._kill("scheduler")
+
+    def kill_connector(self) -> None:
+        self._note("kill a connector")
+        self.rng.choice(self.computers).kill9()
 
     def kill_database(self) -> None:
         self._note("restart the database")
@@ -104,6 +112,8 @@ class Trouble:
                 part.ensure()
                 part.environment = plain
         self.made.revive()
+        for computer in self.computers:
+            computer.ensure()
 
     def _kill(self, name: str) -> None:
         self._note(f"kill {name}")

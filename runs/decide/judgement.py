@@ -135,18 +135,25 @@ def _drain(run: RunView, seen: Observation, now: datetime, policy: Policy, chang
     missing = _missing(run, seen)
     after = _after(run, seen, changes)
     if missing and seen.received == 0:
-        stuck = _again(run, None, now, policy, attempts=run.step_failures + 1)
-        stuck.changes.update({**changes, "step_failures": run.step_failures + 1})
-        end = known_end(after, now, missing)
-        gives_up = run.step_failures + 1 >= policy.drain_attempts or (is_late(run, now) and not seen.is_cut)
-        if gives_up and end:
-            return _with(end, changes)
-        return replace(stuck, next_in=0.0) if seen.is_cut else stuck
+        return _drained_nothing(run, seen, now, policy, changes)
     if missing and not _has_drained_enough(after, now, policy):
-        return Write(0.0, changes)
+        return Write(0.0, RunChanges(**changes, quiet_polls=0))
     end = known_end(after, now, missing)
     assert end is not None, "draining without a known end"
     return _with(end, changes)
+
+
+def _drained_nothing(
+    run: RunView, seen: Observation, now: datetime, policy: Policy, changes: RunChanges
+) -> Write:
+    """A look that brought nothing, although something is missing. Calls without an answer are no such looks."""
+    looks = run.quiet_polls + 1 if run.has_ended else 1
+    end = known_end(_after(run, seen, changes), now, _missing(run, seen))
+    if end and (looks >= policy.drain_attempts or (is_late(run, now) and not seen.is_cut)):
+        return _with(end, changes)
+    stuck = _again(run, None, now, policy, attempts=looks)
+    stuck.changes.update({**changes, "step_failures": run.step_failures + 1, "quiet_polls": looks})
+    return replace(stuck, next_in=0.0) if seen.is_cut else stuck
 
 
 def _has_drained_enough(run: RunView, now: datetime, policy: Policy) -> bool:
@@ -173,6 +180,13 @@ def _seen_dead(run: RunView, seen: Observation, now: datetime, policy: Policy) -
         return Write(min(policy.interval, 0.5), changes)
     if missing and seen.received and not _has_drained_enough(run, now, policy):
         return Write(0.0, changes)
+    if missing and seen.is_cut and run.quiet_polls + 1 < policy.drain_attempts:
+        return Write(
+            0.0,
+            RunChanges(
+                **{**changes, "step_failures": run.step_failures + 1, "quiet_polls": run.quiet_polls + 1}
+            ),
+        )
     after = replace(run, received=run.received + seen.received, log_size=seen.log_size or 0)
     return _with(vanished(after, now, OUT_OF_MEMORY if seen.out_of_memory else PROCESS_MISSING), changes)
 

@@ -111,7 +111,7 @@ class Policy:
     `first_look` how long after its start such a poll is sent.
     A run is `young` for that long and looked at `fastest`; while it prints, every `talking`. `start_patience` is how long
     a dispatch may still be on its way; `sightings` how often in a row a run must be seen dead; after `away_after` calls
-    in a row without an answer the provider counts as away; after `drain_attempts` looks that brought nothing, the rest of
+    in a row without an answer the provider counts as away; after `drain_attempts` answered looks that brought nothing, the rest of
     an ended run's output is given up, and so it is `longest_drain` after its deadline or its cancellation.
     """
 

@@ -78,13 +78,42 @@ def test_output_that_does_not_come_is_given_up_in_the_end_and_counted() -> None:
     seen = {"present": True, "exit_status": 0, "log_size": 100, "received": 0, "is_cut": True}
 
     first = told(run, **seen)
-    last = told(view(exit_status=0, received=10, step_failures=7), **seen)
+    last = told(view(exit_status=0, received=10, step_failures=7, quiet_polls=7), **seen)
 
     assert first.end is None
-    assert first.changes["step_failures"] == 1
+    assert (first.changes["step_failures"], first.changes["quiet_polls"]) == (1, 1)
     assert ended(last) == ("completed", None)
     assert last.end is not None
     assert last.end.missing_bytes == 90
+
+
+@pytest.mark.parametrize("known", [{}, {"exit_status": 0}], ids=["just ended", "known to have ended"])
+def test_calls_without_an_answer_and_quiet_times_are_no_looks_that_brought_nothing(
+    known: dict[str, Any],
+) -> None:
+    quiet = 0 if known else 50
+    run = view(step_failures=30, quiet_polls=quiet, received=10, **known)
+
+    write = told(run, present=True, exit_status=0, log_size=100, is_cut=True)
+
+    assert write.end is None
+    assert write.changes["quiet_polls"] == 1
+
+
+def test_each_piece_that_comes_renews_the_patience() -> None:
+    write = told(view(exit_status=0, quiet_polls=7), present=True, exit_status=0, log_size=100, received=5)
+
+    assert (write.end, write.changes["quiet_polls"], write.changes["step_failures"]) == (None, 0, 0)
+
+
+def test_the_output_of_a_dead_run_is_asked_for_again_when_the_answer_was_cut() -> None:
+    seen = {"present": True, "alive": False, "log_size": 100, "is_cut": True}
+    run = view(pid=42, dead_sightings=2)
+
+    first, last = told(run, **seen), told(replace(run, quiet_polls=7), **seen)
+
+    assert (first.end, first.changes["quiet_polls"], first.changes["step_failures"]) == (None, 1, 1)
+    assert ended(last) == ("lost", "process_missing_without_exit_sentinel")
 
 
 def test_an_answer_that_was_cut_is_asked_for_again_at_once_a_few_times() -> None:
@@ -208,7 +237,7 @@ def test_a_poll_that_waited_is_followed_at_once_and_one_that_could_not_wait_is_n
 def test_an_answer_that_was_cut_is_asked_for_again_also_past_the_deadline() -> None:
     seen = {"present": True, "alive": False, "exit_status": 0, "log_size": 100, "is_cut": True}
 
-    first, last = told(view(**LATE), **seen), told(view(step_failures=7, **LATE), **seen)
+    first, last = told(view(**LATE), **seen), told(view(exit_status=0, quiet_polls=7, **LATE), **seen)
 
     assert (first.end, first.next_in) == (None, 0.0)
     assert ended(last) == ("completed", None)

@@ -11,6 +11,7 @@ class SiteConfig(AppConfig):
     verbose_name = "OpenAgents Boxes"
 
     def ready(self) -> None:
+        from openagents_site import checks as _checks  # noqa: F401 - they register themselves
         from openagents_site import history_contexts
         from openagents_site.metrics.counters import register_listeners
         from openagents_site.sign_in import checks, listeners  # noqa: F401 - they register themselves

@@ -45,6 +45,7 @@ STATE_ROOT = state_root.resolve()
 PROCESS_ROLE = env.str("PROCESS_ROLE", default="")
 
 _site = Site(**from_environment(Site, env))
+WEB_THREADS = _site.web_threads
 DEBUG = _site.debug
 # A command beside a running `bin/up` names the port that it found.
 _found = env.str("PUBLIC_BASE_URL", default="").strip() or state_root.site_url() or _site.public_base_url

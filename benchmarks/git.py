@@ -20,7 +20,8 @@ import psutil
 
 from benchmarks.house import house, owners, say
 from benchmarks.results import Row, quantile, report
-from tests.faults.installation import Installation, answers, eventually, free_port
+from tests.faults.installation import Installation, answers, eventually
+from tests.ports import free_port
 
 MEGABYTES = int(os.environ.get("BENCH_MEGABYTES", "200"))
 CLONES = int(os.environ.get("BENCH_CLONES", "24"))

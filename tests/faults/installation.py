@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import requests
 
 from base.embedded_postgres import Connection
 from tests.localbox.server import LocalboxServer
+from tests.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
@@ -126,7 +126,7 @@ class Installation:
     provider: LocalboxServer
     settings: dict[str, str] = field(default_factory=dict)
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="installation-")))
-    port: int = field(default_factory=lambda: free_port())
+    port: int = field(default_factory=free_port)
     secret_key: str = field(default_factory=lambda: secrets.token_urlsafe(48))
     parts: dict[str, Part] = field(default_factory=dict)
 
@@ -239,12 +239,6 @@ def eventually(condition: Any, seconds: float = READY_SECONDS, pause: float = 0.
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(pause)
     return answer
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def answers(url: str) -> bool:

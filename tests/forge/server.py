@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import requests
 from django.db import connection
 
 from base.embedded_postgres import Connection
+from tests.ports import free_port
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 180.0
@@ -43,7 +43,7 @@ class WebServer:
         return (self.folder / "web.log").read_text(errors="replace")
 
     def start(self) -> WebServer:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         with (self.folder / "web.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", "-c", "openagents_site/gunicorn.py"],
@@ -193,12 +193,6 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     except psutil.NoSuchProcess:
         return 0
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def _answers(url: str) -> bool:

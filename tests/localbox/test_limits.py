@@ -105,8 +105,9 @@ def test_a_box_that_ran_out_while_the_provider_was_dead_is_archived_at_the_next_
     own_server: LocalboxServer,
 ) -> None:
     http = Http(own_server.start())
-    box_id = create(http, ttlSeconds=2)
+    box_id = create(http)
     wait_until(lambda: state(http, box_id) == "ready")
+    assert http("PATCH", f"/boxes/{box_id}", json={"ttlSeconds": 2}).status_code == 200
 
     own_server.kill9()
     time.sleep(2.1)  # the time that runs out

@@ -66,6 +66,14 @@ def described(process: psutil.Process) -> str:
     return " ".join([*process.cmdline(), *process.environ().values()])
 
 
+def names_one_of(process: psutil.Process, boxes: set[str]) -> bool:
+    """Whether it belongs to one of the boxes, or has just ended."""
+    try:
+        return any(box_id in described(process) for box_id in boxes)
+    except psutil.NoSuchProcess:
+        return True
+
+
 def records(server: LocalboxServer) -> contextlib.closing[sqlite3.Connection]:
     """The provider's own records, for reading."""
     path = f"file:{server.state_dir}/private/localbox.sqlite3?mode=ro"
@@ -101,28 +109,17 @@ def test_an_end_that_came_while_the_provider_was_dead_is_known(server: LocalboxS
     box = ready_box(api)
     started = run(api, box.id, "while ! test -e go; do sleep 0.05; done; echo over; exit 6", detached=True)
     home = server.state_dir / "boxes" / box.id / "home"
+    log = home / ".openagents" / "commands" / str(started.process_id) / "stdout.log"
 
     server.kill9()
     (home / "go").touch()
-    wait_until(lambda: not psutil.pid_exists(host_pid_of(server, "while ! test -e go")))
+    wait_until(lambda: log.read_text() == "over\n")
     server.start()
 
-    ended = api.command_status(box.id, started.process_id)
+    ended = wait_until(
+        lambda: api.command_status(box.id, started.process_id), wanted=lambda seen: not seen.running
+    )
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 6, "over\n")
-
-
-def host_pid_of(server: LocalboxServer, text: str) -> int:
-    """The pid on the host of a box's process whose command line holds a text; 0 if there is none."""
-    found = [process.pid for process in processes_of(server) if text in command_line_of(process)]
-    return found[0] if found else 0
-
-
-def command_line_of(process: psutil.Process) -> str:
-    """Empty once it has ended."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
 
 
 def test_a_key_still_means_its_box_after_a_kill(server: LocalboxServer, api: BoxApi) -> None:
@@ -297,7 +294,7 @@ def one(server: LocalboxServer, query: str) -> int:
 def processes_beside(server: LocalboxServer, ready: set[str]) -> list[psutil.Process]:
     """Processes of boxes that are not up; also of boxes that the records do not know any more."""
     theirs = [process for process in processes_of(server) if process.pid != server.process.pid]
-    return [process for process in theirs if not any(box_id in described(process) for box_id in ready)]
+    return [process for process in theirs if not names_one_of(process, ready)]
 
 
 class Traffic:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 from tests.localbox.client import Http, wait_until
 from tests.localbox.receiver import Received, Receiver
 from tests.localbox.server import LocalboxServer
+from tests.ports import free_port
 
 ALL = ["box.ready", "box.error", "box.archived", "box.hydrated"]
 
@@ -194,8 +194,7 @@ def test_a_webhook_made_in_the_successor_dialect_is_told_in_its_words(
 
 def test_a_delivery_outlives_a_killed_provider(own_server: LocalboxServer) -> None:
     http = Http(own_server.start(webhook_backoff_seconds="1"))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     hook(http, f"http://127.0.0.1:{port}/hook", ["box.ready"])
     box_id = up(http)
     wait_until(lambda: "webhook_delivery_failed" in own_server.log())

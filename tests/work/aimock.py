@@ -11,7 +11,8 @@ from typing import Any
 import requests
 
 from openagents_site.launcher.peers import npm_folder
-from tests.faults.installation import answers, eventually, free_port
+from tests.faults.installation import answers, eventually
+from tests.ports import free_port
 
 
 class Aimock:

@@ -36,7 +36,8 @@ def _first_uid() -> int:
     return start + (os.getpid() % blocks) * 200
 
 
-_UIDS = itertools.count(_first_uid())
+_OURS = range(_first_uid(), _first_uid() + 200)
+_UIDS = iter(_OURS)
 _NUMBERS = itertools.count(1)
 
 
@@ -44,7 +45,7 @@ def call(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 100.0) -> None:
     """Return as soon as the condition holds; fail if it never does."""
     end = time.monotonic() + seconds
     while not condition():
@@ -53,9 +54,19 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def running(text: str) -> list[int]:
-    """Living processes of the machine with this text in their argument list."""
+    """Living processes with this text in their argument list; where boxes have uids, those of this process's boxes alone."""
     needle = text.encode()
-    return [pid for pid in processes.pids() if needle in arguments_of(pid) and processes.lives(pid)]
+    found = [pid for pid in processes.pids() if needle in arguments_of(pid) and processes.lives(pid)]
+    return [pid for pid in found if not IS_ROOT or is_ours(pid)]
+
+
+def is_ours(pid: int) -> bool:
+    """Whether it has the uid of a box of this process, and not of one of another that runs the same test beside it."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    return next(int(line.split()[1]) for line in lines if line.startswith("Uid:")) in _OURS
 
 
 def arguments_of(pid: int) -> bytes:
@@ -87,7 +98,7 @@ class Box:
     def pid(self) -> int:
         return self.handle.record.pid
 
-    def run(self, command: str, *, cwd: str | None = None, seconds: float = 60.0) -> CommandResult:
+    def run(self, command: str, *, cwd: str | None = None, seconds: float = 100.0) -> CommandResult:
         return call(self.handle.run(command, cwd=cwd, timeout_seconds=seconds))
 
     def output(self, command: str, **options: Any) -> str:

@@ -173,7 +173,7 @@ umask 077
 mkdir -p .openagents/box-runs
 mkdir .openagents/box-runs/r1 || { echo OPENAGENTS_RUN_EXISTS; exit 73; }
 cd .openagents/box-runs/r1
-echo 'Zm9yIGkgaW4gMSAyIDM7IGRvIGVjaG8gbGluZSAkaTsgc2xlZXAgMC4xOyBkb25lOyBleGl0IDU=' | base64 -d > script.sh
+echo 'Zm9yIGkgaW4gMSAyIDM7IGRvIGVjaG8gbGluZSAkaTsgZG9uZTsgdW50aWwgdGVzdCAtZSBnbzsgZG8gc2xlZXAgMC4wNTsgZG9uZTsgZXhpdCA1' | base64 -d > script.sh
 : > output.log
 setsid sh -c 'sh script.sh; code=$?; echo $code > exit-code; exit $code' < /dev/null > output.log 2>&1 &
 echo $! > pid
@@ -185,6 +185,7 @@ def test_it_carries_a_run_that_a_synchronous_command_detached(box: Box) -> None:
     pid = box.output(DISPATCH).splitlines()[-1]
     assert box.run(f"kill -0 {pid}").exit_code == 0
     assert box.run(DISPATCH).exit_code == 73
+    box.run("touch .openagents/box-runs/r1/go")
 
     wait_until(lambda: box.run("test -e .openagents/box-runs/r1/exit-code").exit_code == 0)
 

@@ -86,7 +86,7 @@ def test_it_lets_the_command_that_was_waited_for_go_on(rig: Rig) -> None:
     box.run("touch go")
 
     wait_until(lambda: box.run("test -e finished").exit_code == 0)
-    assert running("61.6161")
+    wait_until(lambda: running("61.6161"))
 
 
 def test_it_keeps_the_exit_code_of_a_command_that_ended_meanwhile(rig: Rig) -> None:
@@ -155,6 +155,7 @@ def test_it_sweeps_boxes_that_should_not_be_up(rig: Rig) -> None:
     left, kept = rig.up(), rig.up()
     left.start("exec sleep 61.6181")
     kept.start("exec sleep 61.6191")
+    wait_until(lambda: running("61.6191"))
 
     ended = call(rig.runtime.sweep([left.spec, rig.spec()]))
 

@@ -100,13 +100,15 @@ class ActingAdmin(ModelAdmin):
         self._tell(request, [(None, carry_out_on_list(action, self.model, request, values))])
         return HttpResponseRedirect(back)
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *where: Any, **options: Any
+    ) -> HttpResponse | None:
         """What is ticked and is no key of a row is not there, as a row that is gone."""
         ticked = request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
         data = request.POST.copy()
         data.setlist(helpers.ACTION_CHECKBOX_NAME, [key for key in ticked if self._is_key(key)])
-        request.POST = data
-        response: HttpResponse | None = super().response_action(request, queryset)
+        request.POST = data  # type: ignore[assignment]  # what Django calls immutable is a class of the stubs alone
+        response: HttpResponse | None = super().response_action(request, queryset, *where, **options)
         return response
 
     def _is_key(self, text: str) -> bool:

@@ -1,5 +1,5 @@
 """The staff pages beside a million boxes, runs and sightings: the dashboard, each list, filter, search and page, and
-the same of tables that are nearly empty. The pages are made in this process, by the product's own code; PostgreSQL runs on the same machine."""
+the same of tables with a thousand, in which every list has as many rows to show. The pages are made in this process, by the product's own code; PostgreSQL runs on the same machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from benchmarks.database import throwaway_database, without_indexes
 from benchmarks.results import Row, report
 
 ROWS = 1_000_000
-FEW = 60
+FEW = 1_000
+PAGE = 50
 CONVERSATIONS = 2_000
 REPEATS = 7
 TARGET = "at most 3 times"
@@ -121,11 +122,13 @@ def _write(first: int, last: int) -> None:
     """Rows as years of service leave them: one box, one run and one sighting a minute, nearly all of them over."""
     from django.db import connection
 
-    values = {"first": first, "last": last - 1, "owners": CONVERSATIONS, "all": ROWS}
+    rare = last // PAGE  # every so many-th row is of a rare kind, so that these fill one page
+    owners = CONVERSATIONS if first else FEW // PAGE
+    values = {"first": first, "last": last - 1, "owners": owners, "all": last, "rare": rare}
     with connection.cursor() as cursor:
         cursor.execute("set session_replication_role = replica")  # no triggers: these rows are made up
         if first == 0:
-            cursor.execute(_OWNERS, values)
+            cursor.execute(_OWNERS, values | {"owners": CONVERSATIONS})
         for table, statement in zip(TABLES, (_BOXES, _RUNS, _SIGHTINGS), strict=True):
             with without_indexes(table):
                 cursor.execute(statement, values)
@@ -152,9 +155,9 @@ _BOXES = f"""
         stop_reason, lifetime_seconds, settled_cost_microusd, usage_settled_at, settlement_attempts,
         reconciliation_failures, undone_sightings, generation)
     select md5('box' || n)::uuid, {_CONVERSATION}, 'bx_' || n, 'box-' || n,
-        case when n >= %(all)s - 50 or n < 50 then 'ready' when n %% 1000 = 0 then 'error' else 'archived' end, 'done', {_AT},
+        case when n >= %(all)s - 50 or n < 50 then 'ready' when n %% %(rare)s = 15 then 'error' else 'archived' end, 'done', {_AT},
         false, 0, 1, false, 0, 0, case when n >= %(all)s - 50 or n < 50 then null else {_AT} + interval '1 hour' end,
-        case when n >= %(all)s - 50 or n < 50 then null when n %% 20000 = 55 then 'forgotten' else 'idle_timeout' end,
+        case when n >= %(all)s - 50 or n < 50 then null when n %% %(rare)s = 15 then 'forgotten' else 'idle_timeout' end,
         3600, 10000, now(), 1, 0, 0, 1
     from generate_series(%(first)s, %(last)s) n
 """  # noqa: S608 - constants of ours
@@ -164,11 +167,11 @@ _RUNS = f"""
         dropped_bytes, admitted_at, deadline_at, finished_at, exit_status, probe_attempts, step_failures, dead_sightings,
         kill_attempts, quiet_polls, next_step_at, kill_confirmed, generation)
     select md5('run' || n)::uuid, {_CONVERSATION}, md5('box' || n)::uuid, '{{}}', 'make test', 'key-' || n,
-        case when n >= %(all)s - 50 or n < 20 then 'running' when n %% 50000 = 55 then 'lost'
+        case when n >= %(all)s - 50 or n < 20 then 'running' when n %% %(rare)s = 15 then 'lost'
              when n %% 20 = 0 then 'failed' else 'completed' end,
         false, '/tmp/run', repeat('a line of output' || chr(10), 20), 0, 340, 340, 340, 0, {_AT},
         {_AT} + interval '1 hour', {_AT} + interval '5 minutes', 0, 0, 0, 0, 0, 0, null,
-        case when n %% 50000 = 55 then false end, 1
+        case when n %% %(rare)s = 15 then false end, 1
     from generate_series(%(first)s, %(last)s) n
 """  # noqa: S608
 _SIGHTINGS = f"""
@@ -176,6 +179,6 @@ _SIGHTINGS = f"""
         resolution)
     select md5('event' || n)::uuid, 'leak_' || n, case when n %% 10 = 0 then 'unknown_state' else 'leak' end, 'unclaimed',
         '{{"id": "leak"}}', n %% 2 = 0, {_AT}, case when n >= %(all)s - 50 or n < 20 then null else {_AT} end,
-        case when n >= %(all)s - 50 or n < 20 then null when n %% 20000 = 55 then 'adopted' else 'stopped' end
+        case when n >= %(all)s - 50 or n < 20 then null when n %% %(rare)s = 15 then 'adopted' else 'stopped' end
     from generate_series(%(first)s, %(last)s) n
 """  # noqa: S608

@@ -154,14 +154,16 @@ class RunLog(ApiView):
     @extend_schema(
         summary="A piece of a run's whole log",
         extensions=refusals("invalid_output_offset"),
-        parameters=[OFFSET, OpenApiParameter("limit", int, description="Bytes of text, at most 1 MiB.")],
+        parameters=[OFFSET, OpenApiParameter("limit", int, description="Bytes of text, 1 to 1 MiB.")],
         responses={200: LogSerializer},
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         offset = whole_number(
             request, "offset", default=0, maximum=LARGEST_OFFSET, code="invalid_output_offset"
         )
-        limit = whole_number(request, "limit", default=LARGEST_LOG_PIECE, maximum=LARGEST_LOG_PIECE)
+        limit = whole_number(
+            request, "limit", default=LARGEST_LOG_PIECE, minimum=1, maximum=LARGEST_LOG_PIECE
+        )
         return Response(LogSerializer(services.read_log(find_run(request, run_id), offset, limit)).data)
 
 

@@ -17,14 +17,20 @@ def wait_seconds(request: Request) -> int:
 
 
 def whole_number(
-    request: Request, name: str, *, default: int, maximum: int, code: str = "invalid_request"
+    request: Request,
+    name: str,
+    *,
+    default: int,
+    maximum: int,
+    minimum: int = 0,
+    code: str = "invalid_request",
 ) -> int:
-    """A query parameter as a whole number from 0 to `maximum`. Raises ValidationError with `code`."""
+    """A query parameter as a whole number from `minimum` to `maximum`. Raises ValidationError with `code`."""
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > maximum:
-        raise ValidationError({name: [f"must be a whole number from 0 to {maximum}"]}, code=code)
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or not minimum <= int(text) <= maximum:
+        raise ValidationError({name: [f"must be a whole number from {minimum} to {maximum}"]}, code=code)
     return int(text)
 
 

@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def private_folder() -> Path:
 
 
 FOLDERS: dict[str, Callable[[], Path]] = {"repositories.tar": storage_root, "private.tar": private_folder}
+FILES = (DUMP, *FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,15 @@ def backup(folder: Path) -> Copy:
     The database is copied before the repositories: what a row names is there, and what was pushed in between is in the
     repository without its receipt. Raises BackupFailed.
     """
-    _make(folder)
-    database.dump(_private(folder / DUMP))
-    rows = database.counts()
-    for name, source in FOLDERS.items():
-        _pack(source(), _private(folder / name))
-    files = {name: _measured(folder / name) for name in (DUMP, *FOLDERS)}
-    copy = Copy(database_now().isoformat(), database.server_version(), files, _migrations(), rows)
-    _write(folder / MANIFEST, {"format": FORMAT} | copy.__dict__)
+    with _told_of(folder):
+        _make(folder)
+        database.dump(_private(folder / DUMP))
+        rows = database.counts()
+        for name, source in FOLDERS.items():
+            _pack(source(), _private(folder / name))
+        files = {name: _measured(folder / name) for name in FILES}
+        copy = Copy(database_now().isoformat(), database.server_version(), files, _migrations(), rows)
+        _write(folder / MANIFEST, {"format": FORMAT} | copy.__dict__)
     return copy
 
 
@@ -79,27 +82,57 @@ def restore(folder: Path, *, replace: bool = False) -> Copy:
     database.load(folder / DUMP, replace=replace)
     connection.close()
     for name, target in FOLDERS.items():
-        _unpack(folder / name, target())
+        with _told_of(target()):
+            _unpack(folder / name, target())
     return copy
 
 
 def verify(folder: Path) -> Copy:
     """The copy in `folder`, each of its files as the manifest says. Raises BackupFailed."""
+    copy = _manifest(folder)
+    for name in FILES:
+        with _told_of(folder / name):
+            if not (folder / name).is_file() or _measured(folder / name) != copy.files[name]:
+                raise BackupFailed(detail=f"{folder / name} is missing or damaged.")
+    return copy
+
+
+def _manifest(folder: Path) -> Copy:
+    damaged = BackupFailed(detail=f"{folder / MANIFEST} is damaged.")
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise BackupFailed(detail=f"{folder} holds no whole copy: there is no {MANIFEST}.") from None
-    except ValueError:
-        raise BackupFailed(detail=f"{folder / MANIFEST} is damaged.") from None
+    except OSError as error:
+        raise _unusable(folder / MANIFEST, error) from None
+    except (ValueError, RecursionError):
+        raise damaged from None
+    if not isinstance(manifest, dict):
+        raise damaged
     if manifest.pop("format", None) != FORMAT:
         raise BackupFailed(
             detail=f"{folder} was made by another release, in a form that this one does not read."
         )
-    copy = Copy(**manifest)
-    for name, expected in copy.files.items():
-        if not (folder / name).is_file() or _measured(folder / name) != expected:
-            raise BackupFailed(detail=f"{folder / name} is missing or damaged.")
-    return copy
+    if set(manifest) != {field.name for field in fields(Copy)} or not _has_every_file(manifest["files"]):
+        raise damaged
+    return Copy(**manifest)
+
+
+def _has_every_file(files: Any) -> bool:
+    return isinstance(files, dict) and set(files) == set(FILES)
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """What the system refuses, as BackupFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: OSError) -> BackupFailed:
+    return BackupFailed(detail=f"{error.filename or path} cannot be used: {error.strerror}.")
 
 
 def _check_target(copy: Copy, replace: bool) -> None:
@@ -116,13 +149,10 @@ def _check_target(copy: Copy, replace: bool) -> None:
 
 
 def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _holds_anything(folder):
-            raise BackupFailed(detail=f"{folder} is not empty.")
-        folder.chmod(0o700)
-    except OSError as error:
-        raise BackupFailed(detail=f"{folder} cannot be used: {error.strerror}.") from None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _holds_anything(folder):
+        raise BackupFailed(detail=f"{folder} is not empty.")
+    folder.chmod(0o700)
 
 
 def _holds_anything(folder: Path) -> bool:

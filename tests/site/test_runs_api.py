@@ -89,6 +89,8 @@ def test_the_whole_log_is_read_and_downloaded(client, box):
     assert (log["output"], log["dropped_bytes"]) == ("line 1\nline 2\nline 3\n", 0)
     assert b"".join(file.streaming_content) == b"line 1\nline 2\nline 3\n"
     assert "attachment" in file["Content-Disposition"]
+    for bad in ("0", "-1", "x", str(2**20 + 1)):
+        assert code(client.get(f"{API}/runs/{run['id']}/log?limit={bad}")) == "invalid_request"
 
 
 def test_the_stream_tells_output_state_and_end_and_resumes(client, box):

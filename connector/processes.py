@@ -22,23 +22,22 @@ ROUNDS = 20
 
 @dataclass(frozen=True)
 class Root:
-    """A process that leads a session of a delegation, told by when it was started from one that gets its number later."""
+    """A process that leads a session of a delegation. psutil tells it from one that gets its number later, whatever clocks do."""
 
-    pid: int
-    started: float
+    process: psutil.Process
 
     @classmethod
     def of(cls, pid: int) -> Root | None:
         """None where it is gone already: what it started is found by its parents then, or by its mark."""
         try:
-            return cls(pid, psutil.Process(pid).create_time())
+            return cls(psutil.Process(pid))
         except psutil.Error:
             return None
 
     def leads(self, session: int) -> bool:
         """Whether a session of this number is its own. Nobody gets the number of a session that has members, so it is where the
         leader is gone; one who is there must be the same."""
-        return session == self.pid and Root.of(self.pid) in {self, None}
+        return session == self.process.pid and (self.process.is_running() or not psutil.pid_exists(session))
 
 
 async def end_all(job: str, *roots: Root) -> int:

@@ -101,10 +101,12 @@ def test_it_ends_what_forks_faster_than_anybody_looks(tmp_path: Path) -> None:
 
 def test_one_that_got_the_number_of_an_agent_is_left_alone() -> None:
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    now = Root.of(other.pid)
+    now, before = Root.of(other.pid), Root.of(other.pid)
     assert now is not None
+    assert before is not None
+    before.process._ident = (other.pid, 0)  # one that was started at another time
 
-    asyncio.run(end_all("job", Root(now.pid, now.started - 1)))
+    asyncio.run(end_all("job", before))
     assert lives(other.pid)
 
     asyncio.run(end_all("job", now))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import select
 import signal
 import subprocess
@@ -24,6 +23,7 @@ PIECE = 64 * 1024
 LARGEST_HEAD = 16 * 1024
 END_SECONDS = 10.0
 LOOK_SECONDS = 5.0
+BOUNDED = 'ulimit -d "$1" 2>/dev/null; shift; exec "$@"'  # where there is a lower bound already it stays
 """How often it is looked whether the client is too slow."""
 _PROTOCOL = re.compile(r"[a-z0-9=:._-]{1,128}")
 
@@ -87,7 +87,7 @@ class Backend:
         self._stop_client: Callable[[], None] = lambda: None
         self._is_too_slow: Callable[[], bool] = lambda: False
         self._process = subprocess.Popen(
-            [http_backend()],
+            _command(memory_bytes),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -96,10 +96,6 @@ class Backend:
             start_new_session=True,
             bufsize=0,
         )
-        if memory_bytes is not None:
-            _bound_memory(
-                self._process.pid, memory_bytes
-            )  # before it is fed: what it starts then is bound too
         self._output = self._pipe(self._process.stdout)
 
     def feed(
@@ -203,13 +199,15 @@ class Backend:
         return pipe
 
 
-def _bound_memory(pid: int, memory_bytes: int) -> None:
-    """Let the process, and each that it starts, take no more memory of its own; files that it maps do not count.
+def _command(memory_bytes: int | None) -> list[str]:
+    """Git's program, which takes no more memory of its own than this, nor does anything that it starts; files that are mapped do not
+    count. A few megabytes of a push can unpack to gigabytes: a file is streamed, but any other object is held whole.
 
-    A few megabytes of a push can unpack to gigabytes: a file is streamed, but any other object is held whole.
+    A shell bounds itself and becomes the program: bound from here, it would have started others already on a busy machine.
     """
-    with suppress(AttributeError, OSError):  # Linux alone can do this to another process
-        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    if memory_bytes is None:
+        return [http_backend()]
+    return ["/bin/sh", "-c", BOUNDED, "sh", str(memory_bytes // 1024), http_backend()]
 
 
 def split_head(data: bytes) -> tuple[Head, bytes] | None:

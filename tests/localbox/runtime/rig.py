@@ -27,17 +27,18 @@ from localbox.runtime.supervisor import processes
 T = TypeVar("T")
 
 IS_ROOT = os.geteuid() == 0
+UIDS = 200
 
 
 def _first_uid() -> int:
     """Uids that no other test process uses at the same time, also where a container maps only 65,536."""
     _, _, length = Path("/proc/self/uid_map").read_text().split()[:3]
     start, blocks = (1_000_000, 100_000) if int(length) > 22_000_000 else (30_000, 150)
-    return start + (os.getpid() % blocks) * 200
+    return start + (os.getpid() % blocks) * UIDS
 
 
-_OURS = range(_first_uid(), _first_uid() + 200)
-_UIDS = iter(_OURS)
+_OURS = range(_first_uid(), _first_uid() + UIDS)
+_UIDS = itertools.cycle(_OURS)  # a box that had one of them is long gone when it comes again
 _NUMBERS = itertools.count(1)
 
 

@@ -15,6 +15,7 @@ from tests.contract import fuzzing, recording, secrets_in_a_box, secrets_kept, t
 from tests.contract.client_at_work import SCRIPT
 from tests.contract.exchange import Exchange
 from tests.contract.installation import Running
+from tests.faults.installation import Api
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db, pytest.mark.timeout(900)]
 SEED = 20261130
@@ -107,3 +108,5 @@ def test_no_request_that_a_fuzzer_thinks_of_breaks_the_contract(
     )
 
     assert ended.returncode == 0, ended.stdout[-6000:]
+    for token in server.tokens.values():  # who has revoked it was only refused from then on
+        assert Api(server.url, token)("GET", "me").status_code != 401

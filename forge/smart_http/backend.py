@@ -23,8 +23,8 @@ PIECE = 64 * 1024
 LARGEST_HEAD = 16 * 1024
 END_SECONDS = 10.0
 LOOK_SECONDS = 5.0
-BOUNDED = 'ulimit -d "$1" 2>/dev/null; shift; exec "$@"'  # where there is a lower bound already it stays
 """How often it is looked whether the client is too slow."""
+BOUNDED = 'ulimit -d "$1" 2>/dev/null; shift; exec "$@"'  # where there is a lower bound already it stays
 _PROTOCOL = re.compile(r"[a-z0-9=:._-]{1,128}")
 
 

@@ -179,14 +179,9 @@ def _seen_dead(run: RunView, seen: Observation, now: datetime, policy: Policy) -
     if sightings < policy.sightings:
         return Write(min(policy.interval, 0.5), changes)
     if missing and seen.received and not _has_drained_enough(run, now, policy):
-        return Write(0.0, changes)
-    if missing and seen.is_cut and run.quiet_polls + 1 < policy.drain_attempts:
-        return Write(
-            0.0,
-            RunChanges(
-                **{**changes, "step_failures": run.step_failures + 1, "quiet_polls": run.quiet_polls + 1}
-            ),
-        )
+        return Write(0.0, RunChanges(dead_sightings=policy.sightings, step_failures=0))
+    if missing and seen.is_cut and sightings < policy.sightings + policy.drain_attempts:
+        return Write(0.0, RunChanges(dead_sightings=sightings, step_failures=run.step_failures + 1))
     after = replace(run, received=run.received + seen.received, log_size=seen.log_size or 0)
     return _with(vanished(after, now, OUT_OF_MEMORY if seen.out_of_memory else PROCESS_MISSING), changes)
 

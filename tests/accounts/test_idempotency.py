@@ -20,6 +20,7 @@ from accounts.idempotency import (
 from accounts.models import IdempotencyKey
 from accounts.services import upsert_github_user
 from base.errors import CodedError
+from tests.threads import all_at_once
 
 
 class Work:
@@ -97,23 +98,16 @@ def test_after_a_crash_the_second_attempt_has_the_same_ticket(owner):
 @pytest.mark.django_db(transaction=True)
 def test_of_twenty_at_once_one_works_and_nobody_fails_otherwise():
     owner = upsert_github_user(github_id=1, github_login="owner")
-    work, outcomes = Work(), []
-    barrier = threading.Barrier(20)
+    work, barrier = Work(), threading.Barrier(20)
 
-    def call() -> None:
+    def call(_: int) -> int:
         barrier.wait()
         try:
-            outcomes.append(once(owner, "POST /boxes", "k", {}, work).status)
+            return once(owner, "POST /boxes", "k", {}, work).status
         except IdempotencyInProgress:
-            outcomes.append(409)
-        finally:
-            connection.close()
+            return 409
 
-    threads = [threading.Thread(target=call) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    outcomes = all_at_once(call, range(20), threads=20)
 
     assert len(work.tickets) == 1
     assert len(outcomes) == 20

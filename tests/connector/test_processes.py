@@ -84,7 +84,6 @@ def test_one_that_was_seen_is_ended_also_when_it_could_not_be_found_again(tmp_pa
     assert not lives(int((tmp_path / "pid").read_text()))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="what loses its parent comes back to nobody there")
 def test_it_ends_what_forks_faster_than_anybody_looks(tmp_path: Path) -> None:
     job = str(uuid.uuid4())
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,21 +16,9 @@ from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue
 from runs import services as runs
 from runs.models import Run
+from tests.threads import all_at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-
-
-def all_at_once(work: Callable[[Any], Any], items: Sequence[Any], threads: int = 16) -> list[Any]:
-    """Do this for every item, each thread with a connection of its own."""
-
-    def carried_out(item: Any) -> Any:
-        try:
-            return work(item)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(carried_out, items))
 
 
 def test_50_issues_made_at_once_have_the_numbers_1_to_50(repository):

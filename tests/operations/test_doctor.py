@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -106,30 +107,34 @@ def test_a_scheduler_that_was_not_due_yet_is_just_starting(healthy: Any, capsys:
     assert levels(processes.processes())["scheduler"] is Level.BAD
 
 
+@contextmanager
+def just_started(state: Path, part: str) -> Iterator[None]:
+    """A process that `bin/up` has on record as this part."""
+    (state / "run").mkdir()
+    with subprocess.Popen(["sleep", "600"]) as started:
+        identity = Identity.of(started.pid)
+        assert identity is not None
+        records.write(state / "run", part, Group(identity, "mark"))
+        try:
+            yield
+        finally:
+            started.kill()
+
+
 def test_a_scheduler_that_was_started_again_is_given_its_time(healthy: Any, tmp_path: Path):
     with connection.cursor() as cursor:
         cursor.execute("update process_heartbeats set stamped_at = clock_timestamp() - interval '1 hour'")
     assert levels(processes.processes())["scheduler"] is Level.BAD
-    (tmp_path / "run").mkdir()
 
-    with subprocess.Popen(["sleep", "600"]) as started:
-        identity = Identity.of(started.pid)
-        assert identity is not None
-        records.write(tmp_path / "run", "scheduler", Group(identity, "mark"))
+    with just_started(tmp_path, "scheduler"):
         assert levels(processes.processes())["scheduler"] is Level.WARNING
-        started.kill()
 
 
 def test_a_worker_that_was_started_again_is_given_its_time(db: None, settings: Any, tmp_path: Path):
     settings.STATE_ROOT = tmp_path
-    (tmp_path / "run").mkdir()
 
-    with subprocess.Popen(["sleep", "600"]) as started:
-        identity = Identity.of(started.pid)
-        assert identity is not None
-        records.write(tmp_path / "run", "worker", Group(identity, "mark"))
+    with just_started(tmp_path, "worker"):
         assert levels(processes.processes())["workers"] is Level.WARNING
-        started.kill()
     assert levels(processes.processes())["workers"] is Level.BAD
 
 

@@ -108,12 +108,20 @@ def test_each_piece_that_comes_renews_the_patience() -> None:
 
 def test_the_output_of_a_dead_run_is_asked_for_again_when_the_answer_was_cut() -> None:
     seen = {"present": True, "alive": False, "log_size": 100, "is_cut": True}
-    run = view(pid=42, dead_sightings=2)
+    run = view(pid=42, dead_sightings=2, quiet_polls=50)
 
-    first, last = told(run, **seen), told(replace(run, quiet_polls=7), **seen)
+    first, last = told(run, **seen), told(replace(run, dead_sightings=9), **seen)
 
-    assert (first.end, first.changes["quiet_polls"], first.changes["step_failures"]) == (None, 1, 1)
+    assert (first.end, first.changes["dead_sightings"], first.changes["step_failures"]) == (None, 3, 1)
     assert ended(last) == ("lost", "process_missing_without_exit_sentinel")
+
+
+def test_each_piece_of_a_dead_runs_output_renews_the_patience() -> None:
+    run = view(pid=42, dead_sightings=9)
+
+    write = told(run, present=True, alive=False, log_size=100, received=5)
+
+    assert (write.end, write.next_in, write.changes["dead_sightings"]) == (None, 0.0, 2)
 
 
 def test_an_answer_that_was_cut_is_asked_for_again_at_once_a_few_times() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from openagents_site.webhooks.driver import DeliveryDriver
 from openagents_site.webhooks.fan_out import fan_out
 from openagents_site.webhooks.models import Delivery, Subscription
 from openagents_site.webhooks.rules import Answer
+from tests.threads import all_at_once
 from tests.webhooks.conftest import BoxOf, deliver, hours_pass, only_delivery, send_due
 from tests.webhooks.receiver import Receiver
 
@@ -114,15 +114,10 @@ def test_several_workers_send_each_delivery_once(owner: User, receiver: Receiver
         box_of(owner)
     deliver(limit=0)
 
-    def work() -> None:
+    def work(_: int) -> None:
         while Delivery.objects.filter(state="pending").exists():
             send_due(limit=2)
-        connection.close()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once(work, range(3))
 
     assert len(receiver.received) == len({each.message_id for each in receiver.received}) == 12

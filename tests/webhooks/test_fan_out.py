@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from conversations.services import ensure_conversation
 from openagents_site.webhooks import rendering, subscriptions
 from openagents_site.webhooks.fan_out import EventDriver, fan_out
 from openagents_site.webhooks.models import Delivery, Event, Subscription
+from tests.threads import all_at_once
 from tests.webhooks.conftest import BoxOf
 from tests.webhooks.receiver import Receiver
 from work import incidents
@@ -186,16 +186,11 @@ def test_several_workers_make_each_delivery_once(owner: User, receiver: Receiver
     for _ in range(12):
         box_of(owner)
 
-    def work() -> None:
+    def work(_: int) -> None:
         while fan_out(limit=3):
             pass
-        connection.close()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once(work, range(3))
 
     assert Delivery.objects.count() == Event.objects.count() == 12
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
 import pytest
-from django.test import Client
+from django.db import connection
+from django.test import Client, TransactionTestCase
 from rest_framework.test import APIClient
 
 from accounts import rates
@@ -16,7 +18,9 @@ from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token, upsert_github_user
 from base import wakeups
-from tests.postgres import release_test_cluster
+from tests.emptying import Emptying
+from tests.postgres import ensure_test_cluster, release_test_cluster
+from tests.template import migrated_database
 
 # How fast a busy machine makes up examples says nothing of the product.
 hypothesis.settings.register_profile(
@@ -27,6 +31,27 @@ hypothesis.settings.load_profile("unhurried")
 
 def pytest_unconfigure() -> None:
     release_test_cluster()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any
+) -> None:
+    """The test database is a copy of one that is migrated already; on a server of somebody else nothing is kept for later."""
+    if not os.environ.get("TEST_DATABASE_URL"):
+        with django_db_blocker.unblock():
+            template = migrated_database(ensure_test_cluster())
+        connection.settings_dict["TEST"] |= {"TEMPLATE": template, "MIGRATE": False}
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The test database, which each test that commits leaves as it found it."""
+    with django_db_blocker.unblock():
+        emptying = Emptying()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: emptying.after_a_test())
+        yield
 
 
 @pytest.fixture(autouse=True)

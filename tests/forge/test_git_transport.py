@@ -133,7 +133,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(git, work, secret, reposi
 
 def test_a_clone_that_is_left_leaves_no_process(git, work, secret):
     # More than the sockets between them hold.
-    git.commit(work, "large", "blob", os.urandom(64_000_000).hex())
+    git.commit(work, "large", "blob", os.urandom(16_000_000).hex())
     git.must("push", "--quiet", git.url(PATH, secret), "main", cwd=work)
     head = git.must("rev-parse", "main", cwd=work).strip()
     want = f"0032want {head}\n00000009done\n".encode()

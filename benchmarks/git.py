@@ -20,8 +20,9 @@ import psutil
 
 from benchmarks.house import house, owners, say
 from benchmarks.results import Row, quantile, report
-from tests.faults.installation import Installation, answers, eventually
+from tests.faults.installation import Installation, answers
 from tests.ports import free_port
+from tests.waiting import eventually
 
 MEGABYTES = int(os.environ.get("BENCH_MEGABYTES", "200"))
 CLONES = int(os.environ.get("BENCH_CLONES", "24"))

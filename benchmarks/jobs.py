@@ -18,7 +18,8 @@ from benchmarks.house import house, say
 from benchmarks.observing import cost_of
 from benchmarks.results import Row, quantile, report
 from benchmarks.streaming import Connections
-from tests.faults.installation import REPOSITORY, Installation, eventually
+from tests.faults.installation import REPOSITORY, Installation
+from tests.waiting import eventually
 
 JOBS = int(os.environ.get("BENCH_JOBS", "100"))
 AT_ONCE = int(os.environ.get("BENCH_AT_ONCE", "50"))
@@ -113,7 +114,7 @@ def driven(number: int) -> list[float]:
         wake_workers()
     accepted = now()
     jobs = Job.objects.filter(pk__in=ids)
-    eventually(lambda: not jobs.filter(completed_at=None).exists(), seconds=600, pause=0.2)
+    eventually(lambda: not jobs.filter(completed_at=None).exists(), seconds=600)
     assert set(jobs.values_list("status", flat=True)) == {"completed"}, list(
         jobs.values_list("error_code", flat=True)
     )

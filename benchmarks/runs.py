@@ -21,7 +21,8 @@ from typing import Any
 from benchmarks.house import house, owners, say
 from benchmarks.observing import Ends, Lateness, cost_of
 from benchmarks.results import Row, quantile, report
-from tests.faults.installation import REPOSITORY, Api, Installation, Owner, eventually
+from tests.faults.installation import REPOSITORY, Api, Installation, Owner
+from tests.waiting import eventually
 
 AT_ONCE = int(os.environ.get("BENCH_RUNS", "100"))
 MANY = int(os.environ.get("BENCH_MANY", "500"))
@@ -269,7 +270,7 @@ def await_ends(ends: Ends, accepted: dict[str, Any]) -> None:
 
 
 def await_state(accepted: dict[str, Any], state: str) -> None:
-    eventually(lambda: set(states(accepted)) == {state}, seconds=300, pause=0.5)
+    eventually(lambda: set(states(accepted)) == {state}, seconds=300)
 
 
 def states(accepted: dict[str, Any]) -> list[str]:

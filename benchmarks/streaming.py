@@ -21,7 +21,8 @@ from base.embedded_postgres import Connection
 from benchmarks.house import house, owners, say
 from benchmarks.observing import Cost, Looker, cost_of
 from benchmarks.results import Row, quantile, report
-from tests.faults.installation import Api, Installation, Owner, eventually
+from tests.faults.installation import Api, Installation, Owner
+from tests.waiting import eventually
 
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "500"))
 RUNS = int(os.environ.get("BENCH_RUNS", "20"))

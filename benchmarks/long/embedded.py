@@ -15,7 +15,8 @@ from pathlib import Path
 from base.embedded_postgres.connection import Connection, connection_to
 from benchmarks.house import say
 from openagents_site.launcher import records
-from tests.faults.installation import PASSED_ON, REPOSITORY, eventually
+from tests.faults.installation import PASSED_ON, REPOSITORY
+from tests.waiting import eventually
 
 START_SECONDS = 300.0
 END_SECONDS = 120.0

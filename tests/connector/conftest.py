@@ -18,9 +18,10 @@ import psycopg
 import pytest
 from django.db import connection
 
-from tests.faults.installation import Api, Installation, eventually
+from tests.faults.installation import Api, Installation
 from tests.localbox.server import LocalboxServer
 from tests.postgres import ensure_test_cluster
+from tests.waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ECHO = f"{sys.executable} {Path(__file__).with_name('echo_agent.py')}"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.connector.conftest import Connector, lives
-from tests.faults.installation import Installation, eventually
+from tests.faults.installation import Installation
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db, pytest.mark.timeout(600)]
 

@@ -18,7 +18,7 @@ from connector.keeper import KEEPS
 from connector.kept import Kept, NotStarted, start
 from connector.processes import MARK, Root, end_all, to_its_end
 from tests.connector.conftest import lives
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 
 LOST = "env -i setsid sh -c '{first}echo $$ > pid; while :; do sleep 600; done' &"
 """Clears its surroundings and leaves its session; with the shell that started it, it loses its parent too."""

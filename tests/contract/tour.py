@@ -10,7 +10,7 @@ from openagents_site.launcher import program
 from tests.contract.exchange import Caller, Exchange
 from tests.contract.installation import Running
 from tests.contract.machine import Machine
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 
 UP = {"ready", "idle", "running"}
 ISSUE = "/repositories/{repository_id}/issues/{number}"

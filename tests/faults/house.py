@@ -15,8 +15,9 @@ import psycopg
 
 from base.embedded_postgres import Cluster
 from base.state_root import reachable_folder
-from tests.faults.installation import Installation, answers, eventually
+from tests.faults.installation import Installation, answers
 from tests.localbox.server import LocalboxServer
+from tests.waiting import eventually
 
 WORKERS = ("worker-1", "worker-2")
 

@@ -25,6 +25,7 @@ import requests
 from base.embedded_postgres import Connection
 from tests.localbox.server import LocalboxServer
 from tests.ports import free_port
+from tests.waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
@@ -230,15 +231,6 @@ class Api:
 def _asks_for_patience(answer: requests.Response) -> bool:
     """A repeated request may use up its owner's minute, or meet itself."""
     return answer.status_code == 429 or "idempotency_in_progress" in answer.text
-
-
-def eventually(condition: Any, seconds: float = READY_SECONDS, pause: float = 0.05) -> Any:
-    """The first true answer of `condition`."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(pause)
-    return answer
 
 
 def answers(url: str) -> bool:

@@ -25,12 +25,13 @@ from tests.faults.clock_steps import step_clock
 from tests.faults.computers import Computer
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import House, house
-from tests.faults.installation import Api, eventually
+from tests.faults.installation import Api
 from tests.faults.invariants import broken
 from tests.faults.left_over import left_of_delegations, whole_log
 from tests.faults.looks import ATTEMPT_ENDED, JOB_ENDED, RUN_ENDED, World
 from tests.faults.trouble import Trouble
 from tests.faults.witness import Witness
+from tests.waiting import eventually
 
 SETTINGS = {
     "RUN_POLL_INTERVAL_MS": "500",

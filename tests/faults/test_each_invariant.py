@@ -20,11 +20,11 @@ from django.db import connection
 from connector.keeper import KEEPS
 from connector.processes import MARK
 from localbox.sizes import SECONDS_PER_DOLLAR
-from tests.faults.installation import eventually
 from tests.faults.invariants import INVARIANTS
 from tests.faults.known_runs import Known
 from tests.faults.looks import World
 from tests.faults.test_invariants import MARKER, SECONDS_UP, Provider, found, rows
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db
 

@@ -18,11 +18,12 @@ import pytest
 from runs.states import TERMINAL
 from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import WORKERS, House
-from tests.faults.installation import Api, Owner, eventually
+from tests.faults.installation import Api, Owner
 from tests.faults.invariants import told
 from tests.faults.known_runs import COUNTER, Known, known_run
 from tests.faults.left_over import left_on_the_machine, whole_log
 from tests.faults.random_round import Round, endangered_house
+from tests.waiting import eventually
 
 RUNS = int(os.environ.get("FAULT_RUNS", "40"))
 SEED = int(os.environ.get("FAULT_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)

@@ -15,9 +15,10 @@ from accounts.services import create_token
 from base.embedded_postgres import Connection
 from conversations.services import ensure_conversation
 from tests.fakes.provider import FakeProvider
-from tests.faults.installation import Api, Installation, eventually
+from tests.faults.installation import Api, Installation
 from tests.fleet_page.conftest import make_box, make_run
 from tests.localbox.server import LocalboxServer
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 

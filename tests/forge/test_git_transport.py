@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,11 @@ from forge.services import set_member
 from tests.forge.conftest import make_overdue, refs_of, rows
 from tests.forge.pushes import PATH, RECEIVE, basic, git_bytes, line, push_body
 from tests.forge.server import Git, WebServer
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 BRANCH = "refs/heads/agent/issue-1"
 UPLOAD = "application/x-git-upload-pack-request"
-
-
-def wait_for(met, seconds: float = 120.0):
-    deadline = time.monotonic() + seconds
-    while not (answer := met()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return answer
 
 
 def test_it_speaks_version_2_and_0(git, work, secret):
@@ -110,7 +102,7 @@ def test_a_push_that_takes_too_long_is_ended(small_server, work, secret, reposit
         answer = link.recv(4096)
 
     assert answer.split()[1] == status
-    wait_for(lambda: not small_server.server.gits())
+    eventually(lambda: not small_server.server.gits())
 
 
 def begin_push(link: socket.socket, secret: str, body: bytes, *, of: int = 10_000) -> None:
@@ -125,9 +117,9 @@ def test_a_client_that_goes_away_leaves_nothing_behind(git, work, secret, reposi
     before = refs_of(repository)
     with socket.create_connection(("127.0.0.1", git.server.port), timeout=60) as link:
         begin_push(link, secret, large_pack(git, work)[:100_000], of=10**6)
-        wait_for(lambda: git.server.gits())
+        eventually(lambda: git.server.gits())
 
-    wait_for(lambda: not git.server.gits())
+    eventually(lambda: not git.server.gits())
     assert refs_of(repository) == before
 
 
@@ -147,7 +139,7 @@ def test_a_clone_that_is_left_leaves_no_process(git, work, secret):
         assert next(pieces)
         assert git.server.gits()
 
-    wait_for(lambda: not git.server.gits())
+    eventually(lambda: not git.server.gits())
 
 
 def large_pack(git: Git, work: Path) -> bytes:
@@ -190,7 +182,7 @@ ENDINGS = {
 def test_what_ends_during_an_upload_is_refused_and_moves_nothing(git, work, attempt, repository, how):
     assignment, plaintext = attempt
     slow = SlowPush(git.server.port, plaintext, large_pack(git, work))
-    wait_for(lambda: git.server.gits())
+    eventually(lambda: git.server.gits())
 
     ENDINGS[how](assignment)
     answer = slow.finish()
@@ -221,7 +213,7 @@ def test_a_user_who_is_put_out_during_an_upload_is_refused(git, work, repository
         git.commit(work, "too late", "blob", os.urandom(150_000).hex()),
     )
     slow = SlowPush(git.server.port, token_of(stranger), push_body(work, git, old, new))
-    wait_for(lambda: git.server.gits())
+    eventually(lambda: git.server.gits())
 
     set_member(repository, stranger, "viewer")
 
@@ -241,7 +233,7 @@ def test_who_ends_an_attempt_waits_while_its_refs_move(git, work, attempt, repos
             target=lambda: slow_git("push", slow_git.url(PATH, plaintext), "HEAD:agent/issue-1", cwd=work)
         )
         pushing.start()
-        wait_for(lambda: refs_of(repository).get(BRANCH) == head)
+        eventually(lambda: refs_of(repository).get(BRANCH) == head)
 
         ended = assignments.finish(assignment, "completed")
 

@@ -28,7 +28,7 @@ from runs.services import cancel, log_text
 from tests.forge.conftest import refs_of, rows
 from tests.forge.server import Git
 from tests.localbox.server import LocalboxServer
-from tests.runs.conftest import wait_for
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
 
@@ -48,7 +48,7 @@ def real_box(localbox: LocalboxServer, settings: Any, owner) -> Iterator[Box]:
         "base_url": localbox.base_url, "api_key": localbox.key, "retry_delay_ms": 0, "run_poll_interval_ms": 200
     }  # fmt: skip
     created = client().create(str(uuid.uuid4()), ttl_seconds=3600)
-    wait_for(lambda: client().get(created.id).is_up)
+    eventually(lambda: client().get(created.id).is_up)
     yield Box.objects.create(
         conversation=ensure_conversation(owner), box_id=created.id, state="ready", setup_status="done"
     )
@@ -81,13 +81,13 @@ def until_ended(assignment: Assignment) -> Assignment:
         pump.run_once(drivers())
         return Assignment.objects.get(pk=assignment.pk).is_terminal
 
-    wait_for(ended, seconds=90)
+    eventually(ended, seconds=90)
     return Assignment.objects.get(pk=assignment.pk)
 
 
 def output_of(assignment: Assignment) -> str:
     run = Run.objects.get(idempotency_key=f"assignment-{assignment.pk}")
-    wait_for(lambda: pump.run_once(drivers()) and Run.objects.get(pk=run.pk).is_terminal)
+    eventually(lambda: pump.run_once(drivers()) and Run.objects.get(pk=run.pk).is_terminal)
     return "".join(log_text(Run.objects.get(pk=run.pk)))
 
 
@@ -165,7 +165,7 @@ def test_its_files_are_gone_at_every_end(attempt, real_box, filled, owner):
     until_ended(attempt("true"))
     until_ended(attempt("exit 3"))
     killed = attempt("sleep 100")
-    wait_for(lambda: pump.run_once(drivers()) and Run.objects.get(pk=killed.run_id).state == "running")
+    eventually(lambda: pump.run_once(drivers()) and Run.objects.get(pk=killed.run_id).state == "running")
     cancel(Run.objects.get(pk=killed.run_id))
     ended = until_ended(killed)
 
@@ -203,7 +203,9 @@ def test_at_its_deadline_the_run_is_ended_and_the_credential_is_dead(attempt, fi
     ended = until_ended(assignment)
 
     assert (ended.state, ended.failure_reason) == ("failed", "assignment_expired")
-    wait_for(lambda: pump.run_once(drivers()) and Run.objects.get(pk=assignment.run_id).state == "cancelled")
+    eventually(
+        lambda: pump.run_once(drivers()) and Run.objects.get(pk=assignment.run_id).state == "cancelled"
+    )
     assert rows("select count(*) from forge_assignments where next_step_at is not null") == [(0,)]
 
 
@@ -248,7 +250,7 @@ def test_an_attempt_that_is_over_before_its_run_is_sent_sends_nothing(attempt):
     assignments.finish(assignment, "failed", reason="machine_revoked")
     rows("update forge_assignments set next_step_at = null")
 
-    wait_for(lambda: pump.run_once(drivers()) and Run.objects.get(pk=assignment.run_id).is_terminal)
+    eventually(lambda: pump.run_once(drivers()) and Run.objects.get(pk=assignment.run_id).is_terminal)
 
     run = Run.objects.get(pk=assignment.run_id)
     assert (run.state, run.failure_reason) == ("failed", "credential_unavailable")

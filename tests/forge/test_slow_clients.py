@@ -18,9 +18,9 @@ from forge.smart_http import bodies
 from forge.smart_http.bodies import PIECE, RequestBody
 from forge.smart_http.crowd import Crowd, Crowded
 from forge.states import Visibility
-from tests.faults.installation import eventually
 from tests.forge.pushes import PATH, basic
 from tests.forge.server import WebServer
+from tests.waiting import eventually
 
 STALL = {"FORGE_STALL_SECONDS": "1", "FORGE_ANONYMOUS_REQUESTS": "4"}
 FETCH = f"POST /{PATH}.git/git-upload-pack HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-git-upload-pack-request\r\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from ascii_box_sdk.models.command_request import CommandRequest
 from ascii_box_sdk.models.create_box_request import CreateBoxRequest
 
 from tests.localbox.server import LocalboxServer
+from tests.waiting import eventually
 
 WAIT_SECONDS = 60
 
@@ -47,11 +47,7 @@ def run(api: BoxApi, box_id: str, command: str, **fields: Any) -> Any:
 
 def wait_until(look: Callable[[], T], *, wanted: Callable[[T], object] = bool) -> T:
     """Look until what is seen is wanted; returns it."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not wanted(seen := look()):
-        assert time.monotonic() < deadline, f"still {seen!r}"
-        time.sleep(0.02)
-    return seen
+    return eventually(lambda: [seen] if wanted(seen := look()) else [])[0]
 
 
 def wait_state(api: BoxApi, box_id: str, state: str) -> Box:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -23,6 +22,7 @@ from runs.services import start_run
 from tests.fakes.fixtures import fake, provider  # noqa: F401 - pytest finds fixtures by name
 from tests.fakes.provider import FakeProvider
 from tests.localbox.server import LocalboxServer
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def make_box(provider_settings: None) -> Iterator[Callable[..., Box]]:
     def make(conversation: Conversation) -> Box:
         created = client().create(str(uuid.uuid4()), ttl_seconds=3600)
         made.append(created.id)
-        wait_for(lambda: client().get(created.id).is_up)
+        eventually(lambda: client().get(created.id).is_up)
         return Box.objects.create(
             conversation=conversation, box_id=created.id, state="ready", setup_status="done"
         )
@@ -134,12 +134,3 @@ def counter(tmp_path: Path) -> Iterator[Path]:
     file.touch()
     file.chmod(0o666)
     return file
-
-
-def wait_for(met: Callable[[], Any], *, seconds: float = 100.0, pause: float = 0.02) -> Any:
-    """What `met` answers once that is true; fails the test if it never is."""
-    deadline = time.monotonic() + seconds
-    while not (answer := met()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(pause)
-    return answer

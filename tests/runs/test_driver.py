@@ -20,8 +20,8 @@ from runs.models import Run
 from runs.services import cancel, read_output
 from runs.worker import step
 from tests.fakes.provider import FakeProvider
-from tests.runs.conftest import wait_for
 from tests.runs.driving import driven
+from tests.waiting import eventually
 
 Begin = Callable[..., Run]
 MakeRun = Callable[..., Run]
@@ -42,7 +42,7 @@ def test_it_takes_a_run_to_its_end(begin: Begin) -> None:
 def test_all_due_runs_are_driven_at_once(begin: Begin) -> None:
     run = begin("echo hello")
 
-    wait_for(lambda: (pump.run_once(), Run.objects.get(pk=run.pk).is_terminal)[1])
+    eventually(lambda: (pump.run_once(), Run.objects.get(pk=run.pk).is_terminal)[1])
 
     assert Run.objects.get(pk=run.pk).output == "hello\n"
 
@@ -155,7 +155,7 @@ def test_no_claim_reads_the_history(make_run: MakeRun) -> None:
 def test_output_is_read_while_the_run_goes_on(begin: Begin) -> None:
     run = begin("echo one; sleep 30")
     step(run.pk)
-    wait_for(lambda: read_output(step(run.pk))["output"] == "one\n")
+    eventually(lambda: read_output(step(run.pk))["output"] == "one\n")
 
     cancel(run)
     assert driven(run).output == "one\n"

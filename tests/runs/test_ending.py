@@ -19,8 +19,8 @@ from runs.models import Run
 from runs.services import cancel, finish
 from runs.worker import step
 from tests.fakes.provider import FakeProvider
-from tests.runs.conftest import wait_for
 from tests.runs.driving import driven, is_alive, now_due
+from tests.waiting import eventually
 
 Begin = Callable[..., Run]
 MakeRun = Callable[..., Run]
@@ -30,7 +30,7 @@ MakeRun = Callable[..., Run]
 def test_a_cancelled_run_is_really_gone(begin: Begin, counter: Path) -> None:
     run = begin(f"trap '' TERM; echo up >> {counter}; while :; do sleep 0.1; done")
     step(run.pk)
-    wait_for(counter.read_text)
+    eventually(counter.read_text)
 
     requested = cancel(run)
     assert requested.state in ("dispatched", "running")
@@ -78,7 +78,7 @@ def test_an_exit_before_the_kill_wins(begin: Begin, provider: FakeProvider, fake
     run = begin("echo done; exit 4")
     step(run.pk)
     # The shell is gone a moment before its end is recorded.
-    wait_for(
+    eventually(
         lambda: list(provider.commands.home(provider.boxes[fake_box.box_id]).rglob(f"{run.pk}/exit-code"))
     )
     cancel(run)

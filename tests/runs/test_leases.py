@@ -21,8 +21,8 @@ from runs.models import Run
 from runs.services import recover
 from runs.worker import step
 from tests.fakes.provider import FakeProvider
-from tests.runs.conftest import wait_for
 from tests.runs.driving import driven, now_due
+from tests.waiting import eventually
 
 Begin = Callable[..., Run]
 MakeRun = Callable[..., Run]
@@ -66,7 +66,7 @@ def test_what_a_dead_worker_held_is_free_at_once(begin: Begin, provider: FakePro
     assert RunDriver().claim(Holder(), 10) == []
 
     link.close()  # what a kill -9 does to the connection of a worker
-    wait_for(lambda: number not in leases.live_workers())
+    eventually(lambda: number not in leases.live_workers())
     [task] = RunDriver().claim(Holder(), 10)
 
     assert task.id == run.pk

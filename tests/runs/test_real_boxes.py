@@ -16,7 +16,7 @@ from boxes.models import Box
 from runs import pump
 from runs.models import Run
 from runs.services import cancel, log_text, read_output
-from tests.runs.conftest import wait_for
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db
 Start = Callable[..., Run]
@@ -30,7 +30,7 @@ def until_ended(*runs: Run, seconds: float = 90.0) -> list[Run]:
         pump.run_once()
         return not Run.objects.filter(pk__in=ids).exclude(state__in=Run.TERMINAL_STATES).exists()
 
-    wait_for(ended, seconds=seconds)
+    eventually(ended, seconds=seconds)
     return [Run.objects.get(pk=run_id) for run_id in ids]
 
 
@@ -39,7 +39,7 @@ def until_printed(run: Run, text: str) -> None:
         pump.run_once()
         return text in Run.objects.get(pk=run.pk).output
 
-    wait_for(printed)
+    eventually(printed)
 
 
 def marked(run: Run) -> list[psutil.Process]:
@@ -118,7 +118,7 @@ def test_no_process_of_a_cancelled_run_remains(start: Start) -> None:
         "sh -c 'trap \"\" TERM; sleep 600 & setsid sleep 600 & nohup sleep 600 >/dev/null 2>&1 & echo up; wait'"
     )
     until_printed(run, "up")
-    wait_for(lambda: len(marked(run)) >= 4)
+    eventually(lambda: len(marked(run)) >= 4)
 
     cancel(run)
     [run] = until_ended(run)
@@ -146,7 +146,7 @@ def test_a_text_that_comes_byte_by_byte_is_whole(start: Start) -> None:
         seen, position = seen + read["output"], read["next_offset"]
         return Run.objects.get(pk=run.pk).is_terminal
 
-    wait_for(read)
+    eventually(read)
 
     assert seen == Run.objects.get(pk=run.pk).output == text
 
@@ -162,7 +162,7 @@ def test_a_secret_in_two_writes_is_never_readable(start: Start) -> None:
         seen.update((row.output, str(row.output_state), "".join(log_text(row))))
         return row.is_terminal
 
-    wait_for(look)
+    eventually(look)
 
     assert all("abcdefghij" not in text and second not in text for text in seen)
     assert Run.objects.get(pk=run.pk).output == "key [REDACTED] end\n"

@@ -15,7 +15,7 @@ from base import wakeups
 from runs import glimpses, streaming
 from runs.models import Run
 from runs.services import cancel, finish, log_text, record_poll
-from tests.runs.conftest import wait_for
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MakeRun = Callable[..., Run]
@@ -92,15 +92,15 @@ def test_a_run_that_does_not_exist_has_no_events() -> None:
 def test_a_follower_is_woken_by_output_and_by_the_end(make_run: MakeRun, in_thread: Any) -> None:
     run, told = make_run(), []
     in_thread(lambda: told.extend(streaming.follow(run.pk)))
-    wait_for(lambda: told)  # where it stood at the beginning
+    eventually(lambda: told)  # where it stood at the beginning
 
     printed(run, "one\n")
-    wait_for(lambda: printed_texts(told) == ["one\n"])
+    eventually(lambda: printed_texts(told) == ["one\n"])
     printed(run, "two\n")
-    wait_for(lambda: printed_texts(told) == ["one\n", "two\n"])
+    eventually(lambda: printed_texts(told) == ["one\n", "two\n"])
     finish(run.pk, "completed", 0)
 
-    wait_for(lambda: isinstance(told[-1], streaming.Stands) and told[-1].is_end)
+    eventually(lambda: isinstance(told[-1], streaming.Stands) and told[-1].is_end)
     states = [news.run.state for news in told if isinstance(news, streaming.Stands)]
     assert states == ["admitted", "running", "completed", "completed"]
 
@@ -194,16 +194,16 @@ def test_five_hundred_followers_share_one_listening_connection(make_run: MakeRun
 
     for _ in range(500):
         in_thread(watch)
-    wait_for(
+    eventually(
         lambda: len(wakeups.of_this_process._waiters.get(streaming.key_of(run.pk), ())) == 500, seconds=90
     )
-    wait_for(is_listening)
+    eventually(is_listening)
     # The listening one, this test's, and those of the few that are looking just now. One that was closed is there a moment longer.
-    wait_for(lambda: connection_count() <= 22)
+    eventually(lambda: connection_count() <= 22)
     assert not ended
     finish(run.pk, "completed", 0)
 
-    wait_for(lambda: len(ended) == 500, seconds=90)
+    eventually(lambda: len(ended) == 500, seconds=90)
     assert set(ended) == {True}
 
 
@@ -218,11 +218,11 @@ def test_a_cancellation_wakes_whoever_watches(make_run: MakeRun, in_thread: Any)
             )
         )
     )
-    wait_for(lambda: wakeups.of_this_process._waiters)
+    eventually(lambda: wakeups.of_this_process._waiters)
 
     cancel(run)
 
-    wait_for(lambda: woken == [True])
+    eventually(lambda: woken == [True])
 
 
 def printed_texts(told: list[Any]) -> list[str]:

@@ -10,8 +10,8 @@ from django.db import connection
 from base import leases
 from runs.models import Run
 from tests.fakes.provider import FakeProvider
-from tests.runs.conftest import wait_for
 from tests.runs.test_workers import Workers
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,7 +21,7 @@ def test_a_worker_that_lost_its_database_ends_although_a_box_owes_it_an_answer(
 ) -> None:
     workers = Workers(fake.settings)
     process = workers.start()
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
     hold = fake.hold("command", when=lambda request: b"wait_for_news 20" in request.body)
     try:
         begin("sleep 60")

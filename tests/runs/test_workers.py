@@ -23,7 +23,7 @@ from conversations.models import Conversation
 from runs.models import Run
 from runs.services import start_run
 from tests.fakes.provider import FakeProvider
-from tests.runs.conftest import wait_for
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -100,10 +100,10 @@ def ended(*runs: Run) -> bool:
 
 def test_a_worker_is_woken_by_an_admission_and_drives_the_run(box: Box, workers: Workers) -> None:
     workers.start()
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
 
     run = admitted(box, "echo hello; exit 3")
-    wait_for(lambda: ended(run))
+    eventually(lambda: ended(run))
 
     run.refresh_from_db()
     assert (run.state, run.exit_status, run.output) == ("failed", 3, "hello\n")
@@ -114,18 +114,18 @@ def test_what_a_killed_worker_held_is_taken_over(
 ) -> None:
     boxes = [make_box(conversation) for _ in range(4)]
     first = workers.start()
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
     until_told = "until [ -e $HOME/go-on ]; do sleep 0.1; done"
     runs = [
         admitted(box, f"echo up; {until_told}; echo done; exit {number}") for number, box in enumerate(boxes)
     ]
-    wait_for(lambda: Run.objects.filter(state="running", lease_owner__isnull=False).count() == 4)
+    eventually(lambda: Run.objects.filter(state="running", lease_owner__isnull=False).count() == 4)
 
     workers.kill9(first)  # it waits on four boxes just now
     workers.start()
     for box in boxes:
         client().command(str(box.box_id), "touch $HOME/go-on", 30)
-    wait_for(lambda: ended(*runs))
+    eventually(lambda: ended(*runs))
 
     for number, run in enumerate(runs):
         run.refresh_from_db()
@@ -140,12 +140,12 @@ def test_a_worker_killed_at_any_point_of_a_dispatch_starts_nothing_twice(
     box: Box, workers: Workers, point: str
 ) -> None:
     doomed = workers.start(FAULT_POINTS=f"{point}=kill")
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
     run = admitted(box, f"{COUNT}; sleep 1; echo out")
     assert doomed.wait(100) == -signal.SIGKILL
 
     workers.start()
-    wait_for(lambda: ended(run))
+    eventually(lambda: ended(run))
 
     run.refresh_from_db()
     if point in ("runs.claimed", "runs.sending"):
@@ -160,11 +160,11 @@ def test_two_workers_share_runs_and_never_start_one_twice(
     boxes = [make_box(conversation) for _ in range(6)]
     for _ in range(2):
         workers.start()
-    wait_for(lambda: len(leases.live_workers()) == 2)
+    eventually(lambda: len(leases.live_workers()) == 2)
     runs = []
     for _ in range(4):
         batch = [admitted(box, COUNT) for box in boxes]
-        wait_for(lambda batch=batch: ended(*batch), seconds=60)
+        eventually(lambda batch=batch: ended(*batch), seconds=60)
         runs += batch
 
     assert [count(box) for box in boxes] == [4] * 6
@@ -173,14 +173,14 @@ def test_two_workers_share_runs_and_never_start_one_twice(
 
 def test_a_worker_that_is_asked_to_stop_leaves_nothing_held(box: Box, workers: Workers) -> None:
     process = workers.start()
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
     run = admitted(box, "echo up; sleep 60")
-    wait_for(lambda: Run.objects.filter(pk=run.pk, state="running", lease_owner__isnull=False).exists())
+    eventually(lambda: Run.objects.filter(pk=run.pk, state="running", lease_owner__isnull=False).exists())
 
     process.terminate()
     assert process.wait(60) == 0
 
-    wait_for(
+    eventually(
         lambda: not leases.live_workers()
     )  # the server notices a moment later that its connection is closed
     step_free = Run.objects.get(pk=run.pk)
@@ -193,7 +193,7 @@ def test_a_worker_that_is_asked_to_stop_does_not_wait_for_a_look(
 ) -> None:
     workers = Workers(fake.settings)
     process = workers.start()
-    wait_for(leases.live_workers)
+    eventually(leases.live_workers)
     hold = fake.hold("command", when=lambda request: b"wait_for_news 20" in request.body)
     try:
         run = begin("sleep 60")

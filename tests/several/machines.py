@@ -21,9 +21,10 @@ import psycopg
 from psycopg import sql
 
 from base.embedded_postgres import Connection
-from tests.faults.installation import Installation, Owner, Part, eventually
+from tests.faults.installation import Installation, Owner, Part
 from tests.localbox.server import LocalboxServer
 from tests.several.relay import Relay
+from tests.waiting import eventually
 
 SETTINGS = {
     "BOX_RECONCILIATION_INTERVAL_MS": "1000",

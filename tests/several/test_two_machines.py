@@ -16,8 +16,9 @@ import pytest
 
 from runs.states import TERMINAL
 from tests.contract.installation import database_of_this_process
-from tests.faults.installation import REPOSITORY, Api, Owner, eventually
+from tests.faults.installation import REPOSITORY, Api, Owner
 from tests.several.machines import Machine, Pair, two_machines
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(400), pytest.mark.django_db]
 CALLS = 2  # of a tool, by each job

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 from openagents_site.launcher import records
 from openagents_site.launcher.api_client import Api, ApiError
+from tests.waiting import eventually
 
 Answer = TypeVar("Answer")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -26,15 +26,6 @@ NOT_PASSED_ON = re.compile(
     r"(DATABASE_URL|SECRET_KEY|ALLOWED_HOSTS|PUBLIC_BASE_URL|STATE_DIR|DEBUG|HOME|XDG_.*|WEB_.*|TEST_.*"
     r"|BOX_.*|RUN_.*|LOCALBOX_.*|DJANGO_.*|PYTEST.*|PYTHON.*|OPENAGENTS_.*|VIRTUAL_ENV)"
 )
-
-
-def eventually(condition: Callable[[], Answer]) -> Answer:
-    """The first true answer of `condition`."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
-    return answer
 
 
 class Up:

@@ -21,17 +21,9 @@ from openagents_site.launcher.api_client import Api
 from tests.localbox.server import LocalboxServer
 from tests.peers import needs
 from tests.postgres import ensure_test_cluster
+from tests.waiting import eventually
 
-from .installation import (
-    START_SECONDS,
-    Clone,
-    Up,
-    command_lines,
-    eventually,
-    fresh_clone,
-    kill,
-    persistently,
-)
+from .installation import START_SECONDS, Clone, Up, command_lines, fresh_clone, kill, persistently
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(700)]
 LINES = 60

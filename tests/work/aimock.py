@@ -11,8 +11,9 @@ from typing import Any
 import requests
 
 from openagents_site.launcher.peers import npm_folder
-from tests.faults.installation import answers, eventually
+from tests.faults.installation import answers
 from tests.ports import free_port
+from tests.waiting import eventually
 
 
 class Aimock:

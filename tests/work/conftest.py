@@ -17,7 +17,7 @@ from base.leases import live_workers
 from conversations.models import Conversation
 from conversations.services import ensure_conversation, get_conversation_owner
 from tests.fakes.fixtures import fake, provider
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 from tests.work.driven import Settings
 from work.deep_work import loop
 from work.machines import approve_pairing, start_pairing

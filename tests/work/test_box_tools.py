@@ -17,7 +17,7 @@ from conversations.services import ensure_conversation
 from runs.driver import RunDriver
 from runs.models import Run
 from tests.fakes.provider import FakeProvider
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 from tests.work.conftest import in_thread
 from tests.work.scripted import ScriptedModel, calls_of, outputs_of, said
 from work.model_client import CallWritten, ModelRequest, Text

@@ -14,7 +14,7 @@ from base.clock import database_now
 from base.pump import Holder, Pump
 from base.wakeups import wait_until
 from openagents_site.registry import drivers
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 from tests.work.conftest import DEAD_WORKER, JobOf, in_thread
 from tests.work.scripted import Recaller, ScriptedModel, asks, one_after_the_other, registry, said
 from work.deep_work.driver import JobDriver

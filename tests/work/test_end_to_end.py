@@ -15,9 +15,10 @@ from accounts.services import create_token
 from base.embedded_postgres import Connection
 from boxes.models import Box
 from runs.models import Run
-from tests.faults.installation import Api, Installation, eventually
+from tests.faults.installation import Api, Installation
 from tests.localbox.server import LocalboxServer
 from tests.peers import needs
+from tests.waiting import eventually
 from tests.work.aimock import Aimock
 from work.models import Incident
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from tests.faults.installation import eventually
+from tests.waiting import eventually
 from work.deep_work.ledger import Clerks
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,9 +17,10 @@ import pytest
 from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token
-from tests.faults.installation import Api, Installation, answers, eventually
+from tests.faults.installation import Api, Installation, answers
 from tests.localbox.server import LocalboxServer
 from tests.ports import free_port
+from tests.waiting import eventually
 from tests.work.test_end_to_end import database_of_the_test, ended
 
 PYTHON = os.environ.get("TINY_MODEL_PYTHON", "")

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +14,12 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from base import notify
 from boxes import fanout, services
 from boxes.models import Box
 from boxes.provisioning import calls
 from conversations.services import ensure_conversation
 from tests.fakes.provider import FakeProvider
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -51,17 +50,6 @@ def worker(provider: FakeProvider, faults: str = "") -> Iterator[subprocess.Pope
         process.wait()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Until the condition holds; it is asked again whenever something changed."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with notify.own_connection() as link:
-        notify.listen(link, [notify.CHANGED])
-        while not condition():
-            assert time.monotonic() < deadline, "it did not come to that"
-            for _ in link.notifies(timeout=1, stop_after=1):
-                pass
-
-
 @pytest.mark.parametrize("point", [calls.CALLED, calls.NAMED])
 def test_the_next_worker_goes_on_where_a_killed_one_was(
     point: str, owner: User, provider: FakeProvider
@@ -71,7 +59,7 @@ def test_the_next_worker_goes_on_where_a_killed_one_was(
     with worker(provider, f"{point}=kill") as killed:
         assert killed.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     with worker(provider):
-        wait_for(lambda: Box.objects.filter(state="ready").count() == 2)
+        eventually(lambda: Box.objects.filter(state="ready").count() == 2)
 
     rows = set(Box.objects.values_list("box_id", flat=True))
     assert {made.id for made in provider.existing()} == rows

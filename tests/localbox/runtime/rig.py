@@ -7,8 +7,7 @@ import itertools
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from localbox.runtime.interface import (
     RuntimeFault,
 )
 from localbox.runtime.supervisor import processes
+from tests.waiting import eventually
 
 T = TypeVar("T")
 
@@ -44,14 +44,6 @@ _NUMBERS = itertools.count(1)
 
 def call(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 100.0) -> None:
-    """Return as soon as the condition holds; fail if it never does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def running(text: str) -> list[int]:
@@ -115,7 +107,7 @@ class Box:
         return call(self.handle.detached_status(process_id, tail_bytes=tail_bytes))
 
     def wait(self, process_id: int) -> DetachedStatus:
-        wait_until(lambda: self.status(process_id).status != "running")
+        eventually(lambda: self.status(process_id).status != "running")
         return self.status(process_id)
 
     def read(self, path: str) -> bytes:

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from localbox.runtime.interface import Limits
+from tests.waiting import eventually
 
-from .rig import Box, Rig, call, running, wait_until
+from .rig import Box, Rig, call, running
 
 # (text, exit code, standard output), as `bash -c` gives them
 LIKE_BASH_C = [
@@ -143,7 +144,7 @@ def test_it_leaves_other_commands_of_the_box_alone_on_a_timeout(box: Box) -> Non
     box.run("sleep 31.4163", seconds=0.3)
 
     assert box.status(other.process_id).status == "running"
-    wait_until(lambda: running("31.4162"))
+    eventually(lambda: running("31.4162"))
     assert running("31.4163") == []
 
 
@@ -151,13 +152,13 @@ def test_it_answers_although_a_background_child_holds_the_streams(box: Box) -> N
     result = box.run("sleep 31.4171 & echo started")
 
     assert (result.exit_code, result.stdout, result.timed_out) == (0, b"started\n", False)
-    wait_until(lambda: running("31.4171"))
+    eventually(lambda: running("31.4171"))
 
 
 def test_it_lets_a_child_left_behind_go_on_writing(box: Box) -> None:
     box.run("(for i in $(seq 200); do echo line $i; sleep 0.005; done; echo survived > result) &")
 
-    wait_until(lambda: box.output("cat result 2>/dev/null || true") == "survived")
+    eventually(lambda: box.output("cat result 2>/dev/null || true") == "survived")
 
 
 def test_it_keeps_the_beginning_of_a_long_output_and_says_so(rig: Rig) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from localbox.runtime.interface import Limits
 from localbox.runtime.supervisor import processes
 from localbox.runtime.supervisor.records import Records
+from tests.waiting import eventually
 
-from .rig import Box, Rig, call, memory_kib, running, wait_until
+from .rig import Box, Rig, call, memory_kib, running
 
 
 def test_it_starts_a_command_and_tells_where_its_logs_are(box: Box) -> None:
@@ -19,7 +20,7 @@ def test_it_starts_a_command_and_tells_where_its_logs_are(box: Box) -> None:
 
     assert started.process_id == 1
     assert started.cwd == "/home/user"
-    wait_until(lambda: box.output(f"cat {started.log_path} {started.err_path}") == "out\nerr")
+    eventually(lambda: box.output(f"cat {started.log_path} {started.err_path}") == "out\nerr")
     assert ".openagents/commands/1/" in started.log_path
 
 
@@ -34,7 +35,7 @@ def test_it_gives_a_pid_that_later_commands_can_use(box: Box) -> None:
 
 def test_it_goes_from_running_to_exited_with_code_and_output(box: Box) -> None:
     box.start("echo one; until test -e go; do sleep 0.02; done; echo two; echo bad >&2; exit 9")
-    wait_until(lambda: box.status(1).stdout == b"one\n")
+    eventually(lambda: box.status(1).stdout == b"one\n")
     running_status = box.status(1)
     box.run("touch go")
 
@@ -116,7 +117,7 @@ def test_it_says_lost_only_if_the_supervisor_itself_died(rig: Rig) -> None:
     box.start("echo before; exec sleep 41.4181")
     box.start("exit 4")
     box.wait(2)
-    wait_until(lambda: box.status(1).stdout == b"before\n")
+    eventually(lambda: box.status(1).stdout == b"before\n")
     os.kill(box.pid, signal.SIGKILL)
 
     again = rig.up(box.spec)
@@ -153,7 +154,7 @@ def test_it_takes_a_gigabyte_of_output_with_flat_memory(rig: Rig) -> None:
 
 def test_it_survives_a_box_that_meddles_with_its_logs(box: Box) -> None:
     started = box.start("while test ! -e go; do echo line; sleep 0.02; done; exit 5")
-    wait_until(lambda: box.status(1).stdout)
+    eventually(lambda: box.status(1).stdout)
 
     box.run(f"rm {started.err_path}; rm {started.log_path}; ln -s /etc/passwd {started.log_path}; touch go")
 
@@ -187,11 +188,11 @@ def test_it_carries_a_run_that_a_synchronous_command_detached(box: Box) -> None:
     assert box.run(DISPATCH).exit_code == 73
     box.run("touch .openagents/box-runs/r1/go")
 
-    wait_until(lambda: box.run("test -e .openagents/box-runs/r1/exit-code").exit_code == 0)
+    eventually(lambda: box.run("test -e .openagents/box-runs/r1/exit-code").exit_code == 0)
 
     poll = "cd .openagents/box-runs/r1; wc -c < output.log; tail -c +8 output.log | base64; cat exit-code"
     assert box.output(poll).split() == ["21", "bGluZSAyCmxpbmUgMwo=", "5"]
-    wait_until(lambda: box.run(f"kill -0 {pid}").exit_code == 1)
+    eventually(lambda: box.run(f"kill -0 {pid}").exit_code == 1)
 
 
 def test_it_tells_an_end_that_it_could_not_write_down(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_it_leaves_no_zombies(box: Box) -> None:
     box.start("(sleep 0.01 &); exit 0")
     box.wait(1)
 
-    wait_until(lambda: not _zombies_of(box))
+    eventually(lambda: not _zombies_of(box))
 
 
 def _zombies_of(box: Box) -> list[int]:
@@ -223,7 +224,7 @@ def _zombies_of(box: Box) -> list[int]:
 
 def test_it_can_be_asked_by_many_at_once(box: Box) -> None:
     box.start("echo x; exec sleep 41.4191")
-    wait_until(lambda: box.status(1).stdout)
+    eventually(lambda: box.status(1).stdout)
 
     async def ask() -> set[bytes]:
         asked = [box.handle.detached_status(1, tail_bytes=10) for _ in range(50)]

@@ -10,8 +10,9 @@ import pytest
 
 from localbox.runtime import launching
 from localbox.runtime.supervisor import processes
+from tests.waiting import eventually
 
-from .rig import IS_ROOT, Rig, running, wait_until
+from .rig import IS_ROOT, Rig, running
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -38,7 +39,7 @@ def test_it_keeps_boxes_out_of_each_others_files(walled_rig: Rig) -> None:
 def test_it_keeps_boxes_from_each_others_processes(walled_rig: Rig) -> None:
     box, neighbour = walled_rig.up(), walled_rig.up(env={"SECRET": "neighbour"})
     neighbour.start("exec sleep 81.8151")
-    wait_until(lambda: running("81.8151"))
+    eventually(lambda: running("81.8151"))
     pid = running("81.8151")[0]
 
     look = box.run(

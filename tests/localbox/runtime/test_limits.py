@@ -8,8 +8,9 @@ import os
 import pytest
 
 from localbox.runtime.interface import Limits
+from tests.waiting import eventually
 
-from .rig import IS_ROOT, Box, Rig, call, memory_kib, running, wait_until
+from .rig import IS_ROOT, Box, Rig, call, memory_kib, running
 
 BOMB = "bomb() { bomb & bomb & exec sleep 71.7151; }; bomb"
 MIB = 1 << 20
@@ -25,7 +26,7 @@ def test_it_contains_a_fork_bomb(rig: Rig) -> None:
     neighbour = rig.up()
 
     bomb = box.start(BOMB)
-    wait_until(lambda: b"Resource temporarily unavailable" in box.status(bomb.process_id).stderr)
+    eventually(lambda: b"Resource temporarily unavailable" in box.status(bomb.process_id).stderr)
 
     assert neighbour.output("seq 3 | tail -n 1") == "3"
     assert len(running("71.7151")) <= 40 + _slack(rig)
@@ -36,7 +37,7 @@ def test_it_contains_a_fork_bomb(rig: Rig) -> None:
 def test_it_still_takes_commands_in_a_box_at_its_limit(bwrap_rig: Rig) -> None:
     box = bwrap_rig.up(limits=Limits(processes=20))
     crowd = box.start("for i in $(seq 40); do setsid sleep 71.7161 & done")
-    wait_until(lambda: b"Resource temporarily unavailable" in box.status(crowd.process_id).stderr)
+    eventually(lambda: b"Resource temporarily unavailable" in box.status(crowd.process_id).stderr)
 
     assert box.output("echo builtin") == "builtin"
     assert box.refusal(box.handle.read_file("none")) == "not_found"
@@ -46,7 +47,7 @@ def test_it_still_takes_commands_in_a_box_at_its_limit(bwrap_rig: Rig) -> None:
 def test_it_limits_processes_and_not_what_others_have(rig: Rig) -> None:
     box, neighbour = rig.up(limits=Limits(processes=40)), rig.up(limits=Limits(processes=200))
     crowd = box.start("for i in $(seq 300); do sleep 71.7171 & done")
-    wait_until(lambda: b"Resource temporarily unavailable" in box.status(crowd.process_id).stderr)
+    eventually(lambda: b"Resource temporarily unavailable" in box.status(crowd.process_id).stderr)
 
     assert 5 <= len(running("71.7171")) <= 40 + _slack(rig)
     assert neighbour.output("seq 5 | wc -l") == "5"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from localbox.runtime.interface import SupervisorRecord
 from localbox.runtime.supervisor import processes
+from tests.waiting import eventually
 
-from .rig import Box, Rig, call, running, wait_until
+from .rig import Box, Rig, call, running
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -64,7 +65,7 @@ def _killed_provider(rig: Rig) -> tuple[Box, SupervisorRecord]:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as provider:
         line = provider.stdout.readline()
         assert line, provider.stderr.read()
-        wait_until(lambda: (spec.root / "home" / "asked").exists())
+        eventually(lambda: (spec.root / "home" / "asked").exists())
         provider.send_signal(signal.SIGKILL)
         provider.wait()
     record = SupervisorRecord(*json.loads(line))
@@ -85,14 +86,14 @@ def test_it_lets_the_command_that_was_waited_for_go_on(rig: Rig) -> None:
 
     box.run("touch go")
 
-    wait_until(lambda: box.run("test -e finished").exit_code == 0)
-    wait_until(lambda: running("61.6161"))
+    eventually(lambda: box.run("test -e finished").exit_code == 0)
+    eventually(lambda: running("61.6161"))
 
 
 def test_it_keeps_the_exit_code_of_a_command_that_ended_meanwhile(rig: Rig) -> None:
     spec_box, record = _killed_provider(rig)
     (spec_box.home / "go").touch()
-    wait_until(lambda: running("61.6151"))
+    eventually(lambda: running("61.6151"))
 
     box = Box(rig.runtime, spec_box.spec, call(rig.runtime.adopt(spec_box.spec, record)))
 
@@ -113,7 +114,7 @@ def test_it_is_stopped_by_the_next_provider(rig: Rig) -> None:
 def test_it_is_not_adopted_once_its_supervisor_is_gone(rig: Rig) -> None:
     box = rig.up()
     os.kill(box.pid, signal.SIGKILL)
-    wait_until(lambda: not processes.lives(box.pid))
+    eventually(lambda: not processes.lives(box.pid))
 
     assert call(rig.runtime.adopt(box.spec, box.handle.record)) is None
 
@@ -155,7 +156,7 @@ def test_it_sweeps_boxes_that_should_not_be_up(rig: Rig) -> None:
     left, kept = rig.up(), rig.up()
     left.start("exec sleep 61.6181")
     kept.start("exec sleep 61.6191")
-    wait_until(lambda: running("61.6191"))
+    eventually(lambda: running("61.6191"))
 
     ended = call(rig.runtime.sweep([left.spec, rig.spec()]))
 

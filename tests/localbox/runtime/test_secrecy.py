@@ -6,8 +6,9 @@ import os
 import stat
 
 from localbox.runtime.supervisor import processes
+from tests.waiting import eventually
 
-from .rig import Rig, arguments_of, running, wait_until
+from .rig import Rig, arguments_of, running
 
 SECRET = f"oa-secret-{os.getpid():08x}"
 """One of this process: another may run the same test beside it."""
@@ -17,7 +18,7 @@ def test_it_shows_no_command_and_no_variable_in_the_process_list(rig: Rig) -> No
     box = rig.up(env={"TOKEN": SECRET})
     box.start(f"echo {SECRET}; exec sleep 91.9151")
     box.start(f"echo {SECRET} > /dev/null; sleep 91.9161; true")
-    wait_until(lambda: running("91.9151") and running("91.9161"))
+    eventually(lambda: running("91.9151") and running("91.9161"))
 
     shown = [pid for pid in processes.pids() if SECRET.encode() in arguments_of(pid)]
 
@@ -29,7 +30,7 @@ def test_it_gives_the_variables_to_the_commands_alone(rig: Rig) -> None:
     box = rig.up(env={"TOKEN": SECRET})
     entry = f"TOKEN={SECRET}".encode()
     box.start("exec sleep 91.9171")
-    wait_until(lambda: running("91.9171"))
+    eventually(lambda: running("91.9171"))
 
     having = [pid for pid in processes.pids() if entry in processes.environment(pid)]
 

@@ -10,8 +10,9 @@ import pytest
 
 from localbox.runtime import launching
 from localbox.runtime.supervisor import processes, shell
+from tests.waiting import eventually
 
-from .rig import Rig, running, wait_until
+from .rig import Rig, running
 
 TEXTS = [
     "echo $0 $#", "exit 7", "exec echo hi; echo never", "set -e; false; echo never", "cat <<END\nto $0\nEND",
@@ -82,7 +83,7 @@ def test_it_has_a_first_process_that_lasts_also_without_bash(bwrap_rig: Rig, wit
         box.run("(setsid sh -c 'sleep 0.01' &)")
 
     assert box.output("echo fine") == "fine"
-    wait_until(
+    eventually(
         lambda: "Z" not in box.output("cat /proc/[0-9]*/stat 2>/dev/null | cut -d' ' -f3 | tr -d '\\n'")
     )
 
@@ -93,7 +94,7 @@ def test_it_ends_with_its_supervisor_also_without_bash(bwrap_rig: Rig, without_b
 
     os.kill(box.pid, signal.SIGKILL)
 
-    wait_until(lambda: not running("21.2161"))
+    eventually(lambda: not running("21.2161"))
     assert not processes.lives(box.pid)
 
 
@@ -116,4 +117,4 @@ def test_it_leaves_no_open_file_of_a_command(rig: Rig) -> None:
     for _ in range(15):
         use()
 
-    wait_until(lambda: files() <= before)
+    eventually(lambda: files() <= before)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from localbox.runtime.supervisor import processes
+from tests.waiting import eventually
 
-from .rig import IS_ROOT, Box, Rig, arguments_of, call, running, wait_until
+from .rig import IS_ROOT, Box, Rig, arguments_of, call, running
 
 ESCAPES = {
     "background": "sleep 51.5151 &",
@@ -31,7 +32,7 @@ def test_it_ends_every_process(rig: Rig) -> None:
     for number, escape in enumerate(ESCAPES.values()):
         mine = f"51.515{number}"
         box.run(escape.replace("51.5151", mine))
-        wait_until(lambda mine=mine: running(mine))
+        eventually(lambda mine=mine: running(mine))
     box.start("exec sleep 51.5151")
 
     box.stop()
@@ -90,7 +91,7 @@ def test_it_ends_a_box_when_its_supervisor_is_asked_to_end(rig: Rig) -> None:
 
     os.kill(box.pid, signal.SIGTERM)
 
-    wait_until(lambda: not processes.lives(box.pid))
+    eventually(lambda: not processes.lives(box.pid))
     assert running("51.5191") == []
 
 
@@ -134,7 +135,7 @@ def test_it_dies_with_its_supervisor(bwrap_rig: Rig) -> None:
 
     os.kill(box.pid, signal.SIGKILL)
 
-    wait_until(lambda: not running("51.5201"))
+    eventually(lambda: not running("51.5201"))
 
 
 def test_it_notices_that_the_namespace_was_ended(bwrap_rig: Rig) -> None:
@@ -148,7 +149,7 @@ def test_it_notices_that_the_namespace_was_ended(bwrap_rig: Rig) -> None:
 
     os.kill(first, signal.SIGKILL)
 
-    wait_until(lambda: not processes.lives(box.pid))
+    eventually(lambda: not processes.lives(box.pid))
     assert bwrap_rig.up(box.spec).status(1).signal == "SIGKILL"
 
 

@@ -123,14 +123,6 @@ def read_if_there(file: Path) -> bytes:
         return b""
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 100) -> None:
-    """Returns once the condition holds; a condition that never does is a failed test."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition never held"
-        time.sleep(0.01)
-
-
 @pytest.fixture(scope="session")
 def busybox_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder in which every tool is busybox."""

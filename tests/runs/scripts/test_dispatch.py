@@ -11,7 +11,8 @@ import pytest
 
 from runs.replies import parse_dispatch
 from runs.scripts import GitCredential, dispatch_script
-from tests.runs.scripts.conftest import ScriptBox, link_tools, read_if_there, wait_until
+from tests.runs.scripts.conftest import ScriptBox, link_tools, read_if_there
+from tests.waiting import eventually
 
 TOOLS = (
     "mkdir",
@@ -36,7 +37,7 @@ CREDENTIAL = GitCredential("https://forge.example:8443", "oa_assignment_1.aB-3_x
 def test_it_prints_the_pid_of_the_commands_shell_as_its_last_line(box: ScriptBox) -> None:
     reply = box.dispatch("echo $$; sleep 30")
 
-    wait_until(lambda: (box.folder / "output.log").read_text().strip())
+    eventually(lambda: (box.folder / "output.log").read_text().strip())
     assert (box.folder / "output.log").read_text() == f"{reply.pid}\n"
     assert (box.folder / "pid").read_text().splitlines()[0] == str(reply.pid)
 
@@ -51,7 +52,7 @@ def test_it_starts_the_command_in_a_session_of_its_own(box: ScriptBox) -> None:
     reply = box.dispatch("sleep 30")
 
     assert reply.pid
-    wait_until(lambda: os.getsid(reply.pid or 0) == os.getpgid(reply.pid or 0) == reply.pid)
+    eventually(lambda: os.getsid(reply.pid or 0) == os.getpgid(reply.pid or 0) == reply.pid)
 
 
 def test_it_keeps_the_run_directory_to_its_user(box: ScriptBox) -> None:
@@ -203,7 +204,7 @@ class TestCredential:
     def test_it_is_in_no_argument_and_no_environment_of_a_living_process(self, box: ScriptBox) -> None:
         box.text(dispatch_script(box.run_directory, "sleep 30 & sleep 30; wait", credential=CREDENTIAL))
 
-        wait_until(lambda: self.seen(box).count(b"sleep") >= 2)
+        eventually(lambda: self.seen(box).count(b"sleep") >= 2)
         seen = self.seen(box)
 
         assert b"oa_assignment" not in seen

@@ -11,7 +11,8 @@ import pytest
 
 from runs.replies import parse_dispatch, parse_kill
 from runs.scripts import GitCredential, dispatch_script, kill_script
-from tests.runs.scripts.conftest import ScriptBox, hide_proc, link_tools, read_if_there, wait_until
+from tests.runs.scripts.conftest import ScriptBox, hide_proc, link_tools, read_if_there
+from tests.waiting import eventually
 
 STUBBORN = "sh -c 'trap \"\" TERM; echo ready; sleep 600 & setsid sleep 600 & nohup sleep 600 & wait'"
 
@@ -27,7 +28,7 @@ def test_it_ends_a_run_at_the_first_request(box: ScriptBox) -> None:
 
 def test_nothing_of_a_stubborn_run_remains(box: ScriptBox) -> None:
     box.dispatch(STUBBORN)
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
 
     reply = box.kill(grace_seconds=1)
 
@@ -38,7 +39,7 @@ def test_nothing_of_a_stubborn_run_remains(box: ScriptBox) -> None:
 def test_a_child_that_shed_its_environment_is_found_by_the_log_it_writes_to(box: ScriptBox) -> None:
     child = _unmistakable_sleep()
     box.dispatch(f"env -i setsid {child} & echo ready; sleep 600")
-    wait_until(lambda: box.poll().log.size and _is_running(child))
+    eventually(lambda: box.poll().log.size and _is_running(child))
 
     assert box.kill(grace_seconds=1).cancelled
     assert not _is_running(child)
@@ -47,7 +48,7 @@ def test_a_child_that_shed_its_environment_is_found_by_the_log_it_writes_to(box:
 def test_a_child_that_shed_environment_and_log_is_found_in_the_runs_session(box: ScriptBox) -> None:
     child = _unmistakable_sleep()
     box.dispatch(f"env -i {child} >/dev/null 2>&1 & echo ready; sleep 600")
-    wait_until(lambda: box.poll().log.size and _is_running(child))
+    eventually(lambda: box.poll().log.size and _is_running(child))
 
     assert box.kill(grace_seconds=1).cancelled
     assert not _is_running(child)
@@ -64,7 +65,7 @@ def _is_running(command: str) -> bool:
 
 def test_a_polite_run_may_clean_up(box: ScriptBox) -> None:
     box.dispatch("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
 
     reply = box.kill()
 
@@ -145,12 +146,12 @@ def test_a_kill_and_a_dispatch_at_the_same_moment_leave_nothing_alive(dash_box: 
 
         kill = parse_kill(answers[number % 2])
         assert kill.cancelled, answers
-        wait_until(lambda: not dash_box.processes())  # a keeper that was shut out may just be leaving
+        eventually(lambda: not dash_box.processes())  # a keeper that was shut out may just be leaving
 
 
 def test_processes_are_found_although_the_directory_is_gone(box: ScriptBox) -> None:
     box.dispatch('rm -rf "$OPENAGENTS_RUN_DIRECTORY"; exec sleep 600')
-    wait_until(lambda: not box.folder.exists())
+    eventually(lambda: not box.folder.exists())
 
     assert box.kill(grace_seconds=1).cancelled
     assert not box.processes()
@@ -209,11 +210,11 @@ def test_a_run_that_filled_the_box_with_processes_is_ended(
     hand_over(dash_box, uid)
     dash_box.before = lambda: _confine(uid)
     assert dash_box.dispatch(command).pid
-    wait_until(lambda: len(dash_box.processes()) >= ENOUGH - 6)
-    wait_until(lambda: status is None or (dash_box.folder / "exit-code").exists())
+    eventually(lambda: len(dash_box.processes()) >= ENOUGH - 6)
+    eventually(lambda: status is None or (dash_box.folder / "exit-code").exists())
 
     first = dash_box.text(kill_script(dash_box.run_directory, grace_seconds=1))
-    wait_until(lambda: not _has_processes(uid))
+    eventually(lambda: not _has_processes(uid))
     reply = dash_box.kill()
 
     assert "OA_CANCELLED=1" not in first
@@ -263,7 +264,7 @@ def test_a_process_that_multiplies_is_ended(dash_box: ScriptBox) -> None:
     dash_box.dispatch(
         "f() { trap '' TERM; sleep 0.2; f & }; for i in 1 2 3 4 5; do f & done; echo ready; wait; sleep 600"
     )
-    wait_until(lambda: dash_box.poll().log.size)
+    eventually(lambda: dash_box.poll().log.size)
 
     assert dash_box.kill(grace_seconds=0).cancelled
     assert not dash_box.processes()
@@ -284,7 +285,7 @@ def test_a_missing_tool_is_named(dash_box: ScriptBox, tool: str) -> None:
 def test_without_proc_it_ends_what_the_run_recorded(box: ScriptBox) -> None:
     hide_proc(box)
     box.dispatch("trap '' TERM; echo ready; sleep 600 & sleep 600; sleep 600")
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
 
     reply = box.kill(grace_seconds=1)
 
@@ -305,7 +306,7 @@ def test_without_proc_an_ended_run_is_left_alone(box: ScriptBox) -> None:
 
 def test_a_polite_child_of_an_ended_shell_may_clean_up(box: ScriptBox) -> None:
     box.ends("(trap 'echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done) & exit 0")
-    wait_until((box.home / "ready").exists)
+    eventually((box.home / "ready").exists)
 
     assert box.kill().cancelled
     assert (box.home / "cleaned").read_text() == "cleaned\n"
@@ -314,7 +315,7 @@ def test_a_polite_child_of_an_ended_shell_may_clean_up(box: ScriptBox) -> None:
 def test_a_double_dispatch_after_a_kill_runs_nothing(box: ScriptBox) -> None:
     script = dispatch_script(box.run_directory, "echo once >> counter; sleep 600", credential=None)
     box.run(script)
-    wait_until((box.home / "counter").exists)
+    eventually((box.home / "counter").exists)
     box.kill()
 
     assert parse_dispatch(box.text(script)).exists

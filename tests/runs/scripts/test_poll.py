@@ -11,7 +11,8 @@ import pytest
 
 from runs.replies import parse_poll
 from runs.scripts import poll_script
-from tests.runs.scripts.conftest import ScriptBox, link_tools, wait_until
+from tests.runs.scripts.conftest import ScriptBox, link_tools
+from tests.waiting import eventually
 
 ENDS = {
     "set -e; false": 1,
@@ -91,7 +92,7 @@ def test_lack_of_memory_is_hinted_at(dash_box: ScriptBox) -> None:
         assert reply.exit
         assert (reply.exit.status, reply.exit.memory) == (137, True)
     finally:
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        eventually(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
 
 
@@ -136,7 +137,7 @@ def test_an_end_with_output_still_to_fetch_is_not_drained(dash_box: ScriptBox) -
 
 def test_what_a_background_child_writes_later_does_not_keep_the_run_open(dash_box: ScriptBox) -> None:
     dash_box.dispatch("printf end; (while :; do echo more; sleep 0.01; done) & exit 0")
-    wait_until(lambda: dash_box.poll().log.size > 20 and dash_box.poll().exit)
+    eventually(lambda: dash_box.poll().log.size > 20 and dash_box.poll().exit)
 
     reply = dash_box.poll(0, max_bytes=3)
 

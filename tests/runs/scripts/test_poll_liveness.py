@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from runs.scripts import GitCredential
-from tests.runs.scripts.conftest import ScriptBox, end_everything, wait_until
+from tests.runs.scripts.conftest import ScriptBox, end_everything
+from tests.waiting import eventually
 
 
 def test_a_run_is_alive_until_its_shell_ended(box: ScriptBox) -> None:
@@ -24,7 +25,7 @@ def test_a_run_is_alive_until_its_shell_ended(box: ScriptBox) -> None:
 def test_a_run_whose_processes_vanished_is_not_alive(box: ScriptBox) -> None:
     box.dispatch("kill -9 $PPID $$")
 
-    wait_until(lambda: not box.processes())
+    eventually(lambda: not box.processes())
     reply = box.poll(wait_seconds=5)
 
     assert (reply.present, reply.alive, reply.exit) == (True, False, None)
@@ -33,18 +34,18 @@ def test_a_run_whose_processes_vanished_is_not_alive(box: ScriptBox) -> None:
 def test_the_credential_of_a_run_that_left_no_end_is_removed(box: ScriptBox) -> None:
     credential = GitCredential("https://forge.example", "secret-of-this-run")
     box.dispatch("kill -9 $PPID; echo killed; sleep 30", credential=credential)
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
     assert {"forge-credential", "gitconfig"} <= set(box.files())
 
     os.kill(int((box.folder / "pid").read_text().split()[0]), signal.SIGKILL)
-    wait_until(lambda: not box.poll().alive)
+    eventually(lambda: not box.poll().alive)
 
     assert not {"forge-credential", "gitconfig"} & set(box.files())
 
 
 def test_a_command_cannot_forbid_itself(box: ScriptBox) -> None:
     box.dispatch("touch $OPENAGENTS_RUN_DIRECTORY/never; echo made; sleep 30")
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
 
     assert box.poll().alive
     assert box.probe().present
@@ -53,7 +54,7 @@ def test_a_command_cannot_forbid_itself(box: ScriptBox) -> None:
 def test_a_run_whose_witness_was_killed_is_alive(box: ScriptBox) -> None:
     box.dispatch("kill -9 $PPID; echo killed; exec sleep 30")
 
-    wait_until(lambda: box.poll().log.size)
+    eventually(lambda: box.poll().log.size)
 
     assert box.poll().alive
 

@@ -6,25 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from openagents_site.launcher import records
+from tests.waiting import eventually
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PATIENCE_SECONDS = 100.0  # only a failure waits for so long
-
-
-def eventually(condition: Callable[[], object]) -> object:
-    """The first true answer of `condition`."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-    return answer
 
 
 class House:

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import CHECKOUT, PATIENCE_SECONDS, eventually
+from tests.waiting import eventually
+
+from .conftest import CHECKOUT, PATIENCE_SECONDS
 
 pytestmark = pytest.mark.system
 REAL_PYTHON = Path(sys.executable).resolve()

@@ -15,8 +15,9 @@ from openagents_site.launcher.progress import Progress
 from openagents_site.launcher.pytest_run import PytestReport
 from openagents_site.launcher.steps import Outcome
 from openagents_site.launcher.terminal import Terminal
+from tests.waiting import eventually
 
-from .conftest import CHECKOUT, eventually
+from .conftest import CHECKOUT
 
 
 class Screen:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import PATIENCE_SECONDS, House, eventually, is_running
+from tests.waiting import eventually
+
+from .conftest import PATIENCE_SECONDS, House, is_running
 
 pytestmark = pytest.mark.system
 FAMILY = """sh -c 'trap "" TERM; sleep 1000 & echo child $!; wait'"""  # a leader with a child in its group

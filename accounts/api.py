@@ -25,7 +25,7 @@ TOKEN = ShownOnce("token", "the answer that shows a token once")
 
 
 class TokenPagination(NewestFirstPagination):
-    ordering = ("-created", "-digest")
+    ordering = ("-created", "-id")
 
 
 class Tokens(OwnedList):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -18,6 +19,7 @@ from accounts.models import User
 from accounts.scopes import Scope
 from accounts.services import create_token, upsert_github_user
 from base import wakeups
+from openagents_site.launcher.checks import SYSTEM_MARK, system_files
 from tests.emptying import Emptying
 from tests.postgres import ensure_test_cluster, release_test_cluster
 from tests.template import migrated_database
@@ -27,6 +29,15 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`bin/test` finds the files of system tests by these words."""
+    unfound = {item.path for item in items if item.get_closest_marker("system")} - {
+        Path(f) for f in system_files()
+    }
+    if unfound:
+        raise pytest.UsageError(f"without the words {SYSTEM_MARK!r} bin/test leaves out {sorted(unfound)}")
 
 
 def pytest_unconfigure() -> None:

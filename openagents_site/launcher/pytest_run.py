@@ -58,7 +58,7 @@ def run(
             *arguments,
         ],
         cwd=cwd,
-        env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+        env={**inherited(), **environment, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -70,6 +70,11 @@ def run(
             closing_line = matching[-1].strip() if matching else closing_line
     outcome = Outcome(name, process.returncode, time.monotonic() - began)
     return read_report(PytestReport(outcome, closing_line), report_file)
+
+
+def inherited() -> dict[str, str]:
+    """The surroundings, without the wish to keep no compiled module: each worker would compile every test file for itself."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def read_report(report: PytestReport, file: Path) -> PytestReport:

@@ -40,6 +40,22 @@ def test_it_counts_what_pytest_reported(ran: PytestReport) -> None:
     assert "1 failed, 1 passed, 1 skipped" in ran.closing_line
 
 
+def test_it_finds_the_files_of_system_tests_by_their_mark(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "test_system.py").write_text("@pytest.mark.system\ndef test_it(): pass\n")
+    (tmp_path / "test_other.py").write_text("def test_the_system(): pass\n")
+
+    assert checks.system_files(tmp_path) == [str(tmp_path / "deep" / "test_system.py")]
+
+
+def test_compiled_test_files_are_kept_for_the_other_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+
+    assert "PYTHONDONTWRITEBYTECODE" not in pytest_run.inherited()
+    assert pytest_run.inherited()["LANG"] == "C.UTF-8"
+
+
 def test_the_summary_ends_with_the_closing_lines_and_the_counts(capsys: pytest.CaptureFixture[str]) -> None:
     one = report(1, passed=3, failed=1)
     one.left_out["Skipped: needs busybox, which is not installed"] = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from knox.crypto import hash_token
 from knox.settings import CONSTANTS
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
@@ -46,16 +46,21 @@ class BearerTokenAuthentication(BaseAuthentication):
         if len(plaintext) > LONGEST_TOKEN or not (plaintext.isascii() and plaintext.isprintable()):
             raise InvalidApiToken
         digest = hash_token(plaintext)
-        known = ApiToken.objects.select_related("user").annotate(now=ClockTimestamp())
-        known = known.filter(
-            digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH], revoked_at=None
-        )
-        known = known.filter(Q(expiry=None) | Q(expiry__gt=F("now")), user__is_active=True)
+        known = live_tokens().filter(digest=digest, token_key=plaintext[: CONSTANTS.TOKEN_KEY_LENGTH])
         token: ApiToken | None = next(iter(known.order_by()), None)
         if token is None or not compare_digest(token.digest, digest):
             raise InvalidApiToken
         _note_use(token, token.now)
         return token
+
+
+def live_tokens() -> QuerySet[ApiToken]:
+    """The tokens that open something now, each with its user and with the database's time as `now`."""
+    known = ApiToken.objects.select_related("user").annotate(now=ClockTimestamp())
+    live: QuerySet[ApiToken] = known.filter(
+        Q(expiry=None) | Q(expiry__gt=F("now")), revoked_at=None, user__is_active=True
+    )
+    return live
 
 
 def _note_use(token: ApiToken, now: datetime) -> None:

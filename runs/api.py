@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rates
+from accounts.caller import caller_now
 from base import wakeups
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
@@ -196,18 +197,23 @@ class RunStream(ApiView):
         summary="Follow a run",
         extensions=refusals("invalid_output_offset"),
         description="Server-sent events `output` (data: text, offset, next_offset), `state` and `end`; each id is the "
-        "offset from which `Last-Event-ID` goes on.",
+        "offset from which `Last-Event-ID` goes on. It ends early where the token or the session does.",
         parameters=[OFFSET],
         responses={(200, "text/event-stream"): EVENTS},
     )
     def get(self, request: Request, run_id: UUID) -> HttpResponseBase:
         run = find_run(request, run_id)
-        response = StreamingHttpResponse(
-            streaming.events(run.pk, _resume_offset(request)), content_type="text/event-stream"
-        )
+        told = streaming.events(run.pk, _resume_offset(request), is_permitted=lambda: _may_follow(request))
+        response = StreamingHttpResponse(told, content_type="text/event-stream")
         response["Cache-Control"] = "no-cache"
         response["X-Accel-Buffering"] = "no"
         return response
+
+
+def _may_follow(request: Request) -> bool:
+    """Whether who began to follow might still begin now."""
+    user = caller_now(request)
+    return user is not None and (user.is_staff or not all_owners(request))
 
 
 def _resume_offset(request: Request) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,8 @@ logger = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 15.0
 AGAIN_SECONDS = 1.0
 """After the database could not be asked: the stream goes on when it is there again."""
+PERMITTED_SECONDS = 10.0
+"""How long who follows is told something before it is asked again whether they may."""
 PIECE_BYTES = 64 * 1024
 RETRY_MS = 1000
 _FACTS = (
@@ -105,17 +107,26 @@ def follow(
 
 
 def events(
-    run_id: UUID, from_offset: int = 0, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    run_id: UUID,
+    from_offset: int = 0,
+    *,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    is_permitted: Callable[[], bool] = lambda: True,
 ) -> Iterator[str]:
     """The same as server-sent events: `output` (`output, offset, next_offset, truncated`), `state` and last `end`.
 
     The id of every event is the raw offset from which a client goes on. A comment stands for `Silent`, so that a dead
-    client is noticed and proxies keep the connection.
+    client is noticed and proxies keep the connection. `is_permitted` was true when this began; where it is no longer, nothing
+    more is told, ten seconds later at the latest.
     """
-    position = from_offset
+    position, asked_at = from_offset, time.monotonic()
     connections.release()
     yield f"retry: {RETRY_MS}\n\n"
     for news in follow(run_id, from_offset, heartbeat_seconds=heartbeat_seconds):
+        if time.monotonic() - asked_at >= PERMITTED_SECONDS:
+            if not _is_still(is_permitted):
+                return
+            asked_at = time.monotonic()
         match news:
             case Printed(piece):
                 position = piece.next_offset
@@ -126,6 +137,16 @@ def events(
                 )
             case Silent():
                 yield ": still here\n\n"
+
+
+def _is_still(permitted: Callable[[], bool]) -> bool:
+    """What it answers; no, where the database cannot be asked: who follows comes back and is judged then."""
+    try:
+        return permitted()
+    except (OperationalError, InterfaceError):
+        return False
+    finally:
+        connections.release()
 
 
 def _wait(woken: threading.Event, seconds: float) -> bool:

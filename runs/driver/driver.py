@@ -20,7 +20,7 @@ from runs.driver.calls import call
 from runs.driver.claim import Claimed
 from runs.driver.task import Reply, Task
 from runs.policy import SLOTS, policy_in_force
-from runs.services.recovery import recover, release_orphans
+from runs.services.recovery import make_unheld_due, release_orphans
 
 log = structlog.get_logger(__name__)
 
@@ -126,9 +126,10 @@ class RunDriver:
         if time.monotonic() - self._orphans_at < ORPHANS_EVERY_SECONDS:
             return
         self._orphans_at = time.monotonic()
-        released = recover() if self._recovers else release_orphans()
-        if released:
-            log.warning("runs_taken_over", count=released, at_start=self._recovers)
+        if released := release_orphans():
+            log.warning("runs_taken_over", count=released)
+        if self._recovers and (found := make_unheld_due()):
+            log.info("runs_found_at_start", count=found)
         self._recovers = False
 
 

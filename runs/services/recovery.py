@@ -38,18 +38,25 @@ def recover() -> int:
 
     Safe to call at any time, also beside running workers: what somebody holds is left alone.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_RELEASE_ORPHANS)
-        count = cursor.rowcount
-        cursor.execute(_WAKE_UNHELD, [[state.value for state in ACTIVE]])
-        count += cursor.rowcount
-        if count:
-            notify.notify(notify.DUE, DRIVER)
-    return int(count)
+    with transaction.atomic():
+        return release_orphans() + make_unheld_due()
 
 
 def release_orphans() -> int:
     """Give free what dead workers held; returns how many runs. Costs one small query where there is nothing."""
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE_ORPHANS)
-        return int(cursor.rowcount)
+        return _told(cursor.rowcount)
+
+
+def make_unheld_due() -> int:
+    """Have every living run that nobody holds looked at now, also one that only waits for its next look; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WAKE_UNHELD, [[state.value for state in ACTIVE]])
+        return _told(cursor.rowcount)
+
+
+def _told(count: int) -> int:
+    if count:
+        notify.notify(notify.DUE, DRIVER)
+    return count

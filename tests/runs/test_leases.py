@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
+from structlog.testing import capture_logs
 
 from base import faults, hooks, leases, notify
 from base.faults import FaultRaised
@@ -141,3 +142,17 @@ def test_the_step_in_the_database_is_the_step_of_the_decision(make_run: MakeRun)
     found = claim.claim_one(ready.pk, Holder())
     assert found is not None
     assert found.view.may_dispatch
+
+
+@pytest.mark.django_db
+def test_only_what_a_dead_worker_held_is_told_as_taken_over(make_run: MakeRun) -> None:
+    between_two_looks = make_run(state="running", next_step_at=timezone.now() + timedelta(seconds=60))
+
+    with capture_logs() as healthy:
+        assert len(RunDriver(recovers=True).claim(Holder(), 10)) == 1
+    Run.objects.filter(pk=between_two_looks.pk).update(lease_owner=2**31 - 1)
+    with capture_logs() as after_a_death:
+        RunDriver().claim(Holder(), 10)
+
+    assert [line for line in healthy if line["log_level"] != "info"] == []
+    assert [(line["event"], line["log_level"]) for line in after_a_death] == [("runs_taken_over", "warning")]

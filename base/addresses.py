@@ -1,4 +1,4 @@
-"""Addresses of clients, as bounds count them."""
+"""Addresses of clients: as bounds count them, and which of them is this machine."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def counted(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(IPv6Network((int(found), ONE_CUSTOMER_BITS), strict=False).network_address)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether this address, or `localhost`, is a loopback one. Other names are not looked up."""
+    name = host.rstrip(".").lower()
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+    mapped = None if isinstance(found, IPv4Address) else found.ipv4_mapped
+    return (mapped or found).is_loopback

@@ -64,5 +64,6 @@ class Site:
     metrics_to_loopback: bool = setting(
         True,
         "METRICS_TO_LOOPBACK",
-        "Whether /metrics is shown without a token to requests from the machine itself that no proxy forwarded.",
+        "Whether /metrics is shown without a token to requests from the machine itself that no proxy forwarded. Never where the "
+        "provider is on it: its boxes ask from there too.",
     )

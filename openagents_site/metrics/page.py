@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,8 +15,10 @@ from accounts.authentication import BearerTokenAuthentication, InvalidApiToken
 from accounts.permissions import InsufficientScope, StaffOnly
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from base.addresses import is_this_machine
 from base.api.errors import body, status_of
 from base.errors import CodedError
+from boxes.conf import box_api
 from openagents_site.metrics.counters import registry
 
 FORWARDED = (
@@ -49,23 +51,27 @@ def _refusal(error: CodedError) -> JsonResponse:
 def refused(request: HttpRequest) -> CodedError | None:
     """Why this caller may not read metrics, if so.
 
-    Staff may, by token (scope `read`) or session; without either, who asks from this very machine, unless settings forbid it.
+    Staff may, by token (scope `read`) or session; without either, who asks from this very machine, unless settings forbid it or
+    boxes ask from it as well.
     """
     if "HTTP_AUTHORIZATION" in request.META:
         return _refused_token(request)
     if request.user.is_authenticated:
         return None if request.user.is_staff else StaffOnly()
-    return None if settings.METRICS_TO_LOOPBACK and is_local(request) else InvalidApiToken()
+    is_open = settings.METRICS_TO_LOOPBACK and is_local(request) and not boxes_are_here()
+    return None if is_open else InvalidApiToken()
+
+
+def boxes_are_here() -> bool:
+    """Whether the provider is on this machine: what runs in its boxes comes from a loopback address as well."""
+    return is_this_machine(urlsplit(box_api().base_url).hostname or "localhost")
 
 
 def is_local(request: HttpRequest) -> bool:
     """Whether the request came from this machine and through no proxy that says so."""
     if any(name in request.META for name in FORWARDED):
         return False
-    try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
-    except ValueError:
-        return False
+    return is_this_machine(request.META.get("REMOTE_ADDR", ""))
 
 
 def _refused_token(request: HttpRequest) -> CodedError | None:

@@ -65,6 +65,17 @@ def test_it_is_shown_to_the_machine_itself_but_not_through_a_proxy(client: Clien
     assert client.get("/metrics", **ELSEWHERE).status_code == 401
 
 
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:4600/api/box/v1", "http://localhost:4600", "http://[::1]:4600", ""]
+)
+def test_the_machine_itself_needs_a_token_where_boxes_are_on_it(
+    client: Client, settings: Any, address: str
+) -> None:
+    settings.BOX_API = {"base_url": address, "api_key": "box-tests"}
+
+    assert client.get("/metrics").status_code == 401
+
+
 def test_the_machine_itself_needs_a_token_where_it_is_set_so(client: Client, settings: Any):
     settings.METRICS_TO_LOOPBACK = False
 
@@ -187,7 +198,11 @@ def test_a_pass_is_counted_by_how_it_ended(client: Client):
     assert read(client)["openagents_passes_total"][at(name="counted", outcome="ok")] == before + 1
 
 
-def test_calls_to_the_provider_are_counted_by_what_came_of_them(client: Client, provider: FakeProvider):
+def test_calls_to_the_provider_are_counted_by_what_came_of_them(
+    client: Client, staff: User, provider: FakeProvider
+):
+    client.force_login(staff)
+
     def count(outcome: str) -> float:
         return measures.PROVIDER_CALLS.labels("list", outcome)._value.get()
 

@@ -81,6 +81,11 @@ class OneRow(RuleBasedStateMachine):
             assert why is not None, f"{column} was changed"
             assert "RaiseException" in why, f"{column}: {why}"
 
+    def assert_said_once(self, columns: Iterable[str]) -> None:
+        """What any of these columns says already, it says for ever, also of a row that goes on."""
+        row = self.row()
+        self.assert_kept([column for column in columns if getattr(row, column) is not None])
+
     def assert_stays(self) -> None:
         """The row can neither be deleted nor lose its table."""
         assert attempted(f"delete from {self.table} where id = %s", self.row_id) is not None
@@ -116,6 +121,8 @@ def another(field: models.Field[Any, Any], value: Any) -> Any:
     kind = (field.target_field if field.is_relation else field).get_internal_type()  # type: ignore[attr-defined]
     if "Integer" in kind or "Auto" in kind:
         return (value or 0) + 7
+    if kind == "BinaryField":
+        return b"another"
     texts = {
         "BooleanField": str(not value).lower(),
         "JSONField": '{"another": true}',

@@ -47,6 +47,8 @@ RUN_ACCOUNT = (
     "finished_at", "cancellation_requested_at", "cancellation_effective_at",
 )  # fmt: skip
 """What is said of a run that has ended, and never said otherwise."""
+RUN_ONCE = ("cancellation_requested_at", "dispatched_at", "started_at")
+"""Also of a run that goes on: once it is said, it is said."""
 
 # --- jobs. The same state again is a move: a job that is taken over was running and is running.
 JOB_ENDS = frozenset({"completed", "failed", "interrupted", "budget_exhausted", "cancelled"})
@@ -64,6 +66,23 @@ JOB_ACCOUNT = (
     "memory_snapshot_ref", "tool_call_count", "continuation_count", "started_at", "generation", "lease_owner",
     "lease_expires_at", "next_step_at", "cancel_requested_at", "cancel_code", "attempts", "failures", "failure_code",
     "start_failures", "recovered_generation",
+)  # fmt: skip
+JOB_ONCE = ("started_at", "cancel_requested_at")
+
+# --- steps of a job
+STEP_ENDS = frozenset({"succeeded", "failed", "refused", "cancelled", "unavailable", "interrupted"})
+STEP_MOVES: Moves = {
+    "requested": frozenset({"requested", "running"}) | STEP_ENDS,
+    "running": frozenset({"running"}) | STEP_ENDS,
+    **{end: frozenset({end}) for end in STEP_ENDS},
+}
+STEP_IDENTITY = (
+    "work_job_id", "sequence", "provider_call_id", "provider_item_id", "provider_response_id", "tool_name", "tool_version",
+    "module_id", "module_artifact_digest", "catalog_digest", "arguments", "argument_digest", "report_offset", "requested_at",
+)  # fmt: skip
+STEP_ACCOUNT = (
+    "outcome_digest", "result", "error", "usage", "executor_id", "executor_disclosure", "sealed_arguments",
+    "target_receipt_refs", "attribution_refs", "started_at", "completed_at",
 )  # fmt: skip
 
 # --- attempts: among its living states one moves freely; an end is an end.

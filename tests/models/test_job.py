@@ -1,4 +1,4 @@
-"""A job and one step of it, from acceptance to report, by every writer and in any order."""
+"""A job, from its acceptance to report, by every writer and in any order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from base.pump import Holder
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
 from tests.models.rows import OneRow, assert_legal, attempted, check, history_of
-from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES
+from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES, JOB_ONCE
 from work.errors import InvalidTransition, JobFenced, JobHeld, JobTerminal, WorkError
 from work.models import Job
 from work.services import (
@@ -146,6 +146,10 @@ class OneJob(OneRow):
     def never_gets_younger(self) -> None:
         """An old holder cannot be made the newest again."""
         assert self.put("generation", self.generation - 1) is not None
+
+    @rule()
+    def says_it_once(self) -> None:
+        self.assert_said_once(JOB_ONCE)
 
     @rule()
     def stays(self) -> None:

@@ -18,7 +18,7 @@ from runs.driver import claim
 from runs.models import Run
 from runs.services import cancel, finish, record_poll
 from tests.models.rows import OneRow, assert_legal, attempted, check, history_of, undone
-from tests.models.tables import RUN_ACCOUNT, RUN_ENDS, RUN_IDENTITY, RUN_MOVES
+from tests.models.tables import RUN_ACCOUNT, RUN_ENDS, RUN_IDENTITY, RUN_MOVES, RUN_ONCE
 
 pytestmark = pytest.mark.django_db
 LIVE = frozenset(RUN_MOVES) - RUN_ENDS
@@ -129,6 +129,10 @@ class OneRun(OneRow):
     @rule(column=st.sampled_from(RUN_ACCOUNT))
     def keeps_its_account(self, column: str) -> None:
         self.assert_kept([column])
+
+    @rule()
+    def says_it_once(self) -> None:
+        self.assert_said_once(RUN_ONCE)
 
     @rule()
     def stays(self) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
+import re
 import sys
 from pathlib import Path
+
+from openagents_site.launcher.arguments import end_if_only_asked
+from openagents_site.launcher.arguments import minutes as number_of_minutes
 
 NOT_BENCHMARKS = {"__init__", "__main__", "results"}
 
@@ -16,7 +19,15 @@ def names() -> list[str]:
     found = sorted(
         path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in NOT_BENCHMARKS
     )
-    return [name for name in found if "\ndef main(" in Path(__file__).with_name(f"{name}.py").read_text()]
+    return [name for name in found if _main_of(name)]
+
+
+def _main_of(name: str) -> str:
+    """The line that begins a benchmark's `main`, read and not imported: nothing may be installed yet."""
+    found = re.search(
+        r"^def main\(.*?\) *->", Path(__file__).with_name(f"{name}.py").read_text(), re.M | re.S
+    )
+    return found.group() if found else ""
 
 
 def main(arguments: list[str]) -> int:
@@ -27,19 +38,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--minutes", type=minutes, help="how long, for one that goes on until then (longrun)")
     given = parser.parse_args(arguments)
+    if given.minutes is not None and "minutes" not in _main_of(given.name):
+        parser.error(f"{given.name} takes the time it needs, and no --minutes")
+    end_if_only_asked()
     measure = importlib.import_module(f"benchmarks.{given.name}").main
     if given.minutes is None:
         return measure(json=given.json) or 0
-    if "minutes" not in inspect.signature(measure).parameters:
-        parser.error(f"{given.name} takes the time it needs, and no --minutes")
     return measure(json=given.json, minutes=given.minutes) or 0
 
 
 def minutes(text: str) -> float:
     """A time above none and below a week."""
-    value = float(text)
+    value = number_of_minutes(text)
     if not 0 < value < 7 * 24 * 60:
-        raise argparse.ArgumentTypeError(f"{text} is no number of minutes")
+        raise argparse.ArgumentTypeError(f"must be above 0 and below a week of minutes, not {text}")
     return value
 
 

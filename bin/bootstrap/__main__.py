@@ -6,6 +6,7 @@ Uses nothing but the standard library, since nothing is installed yet. It promis
   `bin/bench` also `requirements-dev.txt`), every package checked against its hash;
 - that a second start installs nothing and takes no time, a half-made environment is made anew, and two starts at the
   same time do not disturb each other;
+- that arguments which the command does not understand are refused before anything is installed;
 - that it writes below the checkout only (`.venv` and `.cache`), and needs no HOME;
 - one sentence and exit status 1, never a traceback, for everything that a user can meet here.
 """
@@ -13,11 +14,12 @@ Uses nothing but the standard library, since nothing is installed yet. It promis
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from environment import prepared
+from environment import holds, prepared, wanted_of
 from layout import CHECKOUT
 from progress import clean_environment
 from reasons import Unready, sentence_for
@@ -30,6 +32,7 @@ REQUIREMENTS = {
     "fuzz-api": DEVELOPMENT,
     "faults": DEVELOPMENT,
 }
+NOT_UNDERSTOOD = 2  # the exit status of argparse
 PROGRAMS = {
     "up": ("openagents_site.launcher", "up"),
     "test": ("openagents_site.launcher", "test"),
@@ -43,8 +46,12 @@ def main(arguments: list[str]) -> int:
     """Prepare and become the command; returns only if that is not possible."""
     command, *rest = arguments
     try:
-        python = Path(sys.executable) if {"-h", "--help"} & set(rest[:1]) else prepared(REQUIREMENTS[command])
-        become(python, command, rest)
+        if {"-h", "--help"} & set(rest[:1]):
+            become(Path(sys.executable), command, rest)
+        if refusal := refused(command, rest):
+            sys.stderr.write(refusal)
+            return NOT_UNDERSTOOD
+        become(prepared(REQUIREMENTS[command]), command, rest)
     except Unready as reason:
         return say_why(command, str(reason))
     except OSError as error:
@@ -59,6 +66,22 @@ def become(python: Path, command: str, rest: list[str]) -> NoReturn:
     environment = clean_environment() | {"OPENAGENTS_INVOKED_FROM": _working_folder()}
     os.chdir(CHECKOUT)
     os.execve(python, [str(python), "-m", *PROGRAMS[command], *rest], environment)
+
+
+def refused(command: str, rest: list[str]) -> str:
+    """What the command says against its arguments, asked where it takes a while to install what it needs; "" if nothing."""
+    if holds(wanted_of(REQUIREMENTS[command])):
+        return ""  # the command itself says so at once
+    asked = subprocess.run(
+        [sys.executable, "-m", *PROGRAMS[command], *rest],
+        cwd=CHECKOUT,
+        env=clean_environment() | {"OPENAGENTS_ONLY_ARGUMENTS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return asked.stderr if asked.returncode == NOT_UNDERSTOOD else ""
 
 
 def say_why(command: str, reason: str) -> int:

@@ -23,12 +23,17 @@ def prepared(files: tuple[str, ...]) -> Path:
     """The environment's Python, with everything in `files` installed. Raises Unready or OSError."""
     if shutil.which("git") is None:
         raise Unready("git is missing: install it (Debian, Ubuntu: apt-get install git) and run this again")
-    wanted = {name: hashlib.sha256((CHECKOUT / name).read_bytes()).hexdigest() for name in files}
+    wanted = wanted_of(files)
     if not holds(wanted):
         with sole_installer():
             if not holds(wanted):  # whoever held the lock may have done it
                 install(wanted)
     return PYTHON
+
+
+def wanted_of(files: tuple[str, ...]) -> dict[str, str]:
+    """The digests of these requirements."""
+    return {name: hashlib.sha256((CHECKOUT / name).read_bytes()).hexdigest() for name in files}
 
 
 def holds(wanted: dict[str, str]) -> bool:

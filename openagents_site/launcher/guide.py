@@ -80,23 +80,32 @@ class Guide:
 
     def closing_words(self, provisioned: Provisioned) -> None:
         """Where everything is and how to use it."""
-        private = self._state / "private"
-        password = private / provision.PASSWORD_FILE
-        token = private / provision.TOKEN_FILE
         self._terminal.say()
-        for name, value in (
-            ("site", f"staff: {self._url}/admin/    owners: {self._url}/fleet/"),
-            ("", f"API: {self._url}/api/v1/    its description: {self._url}/api/docs/"),
-            ("user", provisioned.user),
-            ("password", _secret(password, shown=provisioned.created)),
-            ("token", _secret(token, shown=provisioned.token_created)),
-        ):
-            self._terminal.say(Text(f"{name:>9}  ", style="bold").append(value, style="not bold"))
+        self._say_named("site", f"staff: {self._url}/admin/    owners: {self._url}/fleet/")
+        self._say_named("", f"API: {self._url}/api/v1/    its description: {self._url}/api/docs/")
+        self._say_account(
+            provisioned, show_password=provisioned.created, show_token=provisioned.token_created
+        )
         self._terminal.say()
         self._terminal.say("Try it from another terminal:", style="bold")
-        for line in curl_lines(self._url, private / provision.HEADER_FILE):
+        for line in curl_lines(self._url, self._state / "private" / provision.HEADER_FILE):
             self._terminal.say(f"  {line}")
         self._terminal.say()
+
+    def say_account(self, provisioned: Provisioned) -> None:
+        """Who the administrator is and which files hold the secrets; not the secrets, since `--once` is what scripts call."""
+        self._terminal.say()
+        self._say_account(provisioned, show_password=False, show_token=False)
+        self._terminal.say()
+
+    def _say_account(self, provisioned: Provisioned, *, show_password: bool, show_token: bool) -> None:
+        private = self._state / "private"
+        self._say_named("user", provisioned.user)
+        self._say_named("password", _secret(private / provision.PASSWORD_FILE, shown=show_password))
+        self._say_named("token", _secret(private / provision.TOKEN_FILE, shown=show_token))
+
+    def _say_named(self, name: str, value: str) -> None:
+        self._terminal.say(Text(f"{name:>9}  ", style="bold").append(value, style="not bold"))
 
     def _say(self, text: str, style: str) -> None:
         self._terminal.say(f"  {text}", style=style)

@@ -1,9 +1,12 @@
-"""What `bin/up` takes on its command line. Standard library only: `--help` answers before anything is installed."""
+"""What `bin/up` takes on its command line. Standard library only: `--help` and what is wrong are answered before anything is installed."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+
+from .arguments import end_if_only_asked
+from .ports import HIGHEST_PORT, is_port
 
 DESCRIPTION = """\
 Start OpenAgents Boxes on this machine: PostgreSQL, the site, the scheduler, the worker and a provider of boxes, under
@@ -39,12 +42,20 @@ def parse_up(arguments: list[str]) -> UpOptions:
         "--once", action="store_true", help="do one run, stop everything, exit with the run's exit status"
     )
     parser.add_argument("--no-demo", action="store_true", help="do no first run")
-    parser.add_argument("--port", metavar="PORT", help="port of the site; taken: an error")
+    parser.add_argument("--port", type=port, metavar="PORT", help="port of the site; taken: an error")
     parser.add_argument("--verbose", action="store_true", help="show every line that the processes write")
     given = parser.parse_args(arguments)
     if given.once and given.no_demo:
         parser.error("--once does a run, --no-demo does none")
+    end_if_only_asked()
     return UpOptions(given.once, not given.no_demo, given.verbose, given.port)
+
+
+def port(text: str) -> str:
+    """The text of a port number, without zeros before it. Raises ArgumentTypeError."""
+    if not is_port(text):
+        raise argparse.ArgumentTypeError(f"must be a port number from 1 to {HIGHEST_PORT}, not {text!r}")
+    return str(int(text))
 
 
 TEST_DESCRIPTION = """\
@@ -77,4 +88,5 @@ def parse_test(arguments: list[str]) -> CheckOptions:
     given, rest = parser.parse_known_args(arguments)
     if given.lint and rest:
         parser.error("--lint runs no tests, so there is nothing to pass on")
+    end_if_only_asked()
     return CheckOptions(given.all, given.lint, rest)

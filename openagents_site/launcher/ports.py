@@ -36,7 +36,7 @@ def choose(asked: str | None, usual: int, what: str, setting: str) -> Reserved:
     `what` and `setting` name the server and the setting in that sentence.
     """
     if asked:
-        if not asked.isdigit() or not 0 < int(asked) <= HIGHEST_PORT:
+        if not is_port(asked):
             raise PortTaken(f"{setting} must be a port number from 1 to {HIGHEST_PORT}, not {asked!r}")
         reserved = reserve(int(asked))
         if reserved is None:
@@ -50,6 +50,10 @@ def choose(asked: str | None, usual: int, what: str, setting: str) -> Reserved:
     raise PortTaken(
         f"No port from {usual} to {usual + TRIED - 1} is free for the {what}: name one with {setting}"
     )
+
+
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < int(text[:20]) <= HIGHEST_PORT
 
 
 def reserve(port: int) -> Reserved | None:

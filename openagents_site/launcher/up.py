@@ -226,6 +226,7 @@ class Start:
             return self._status
         if self._options.once:
             self._status = status  # before the stop, which ends with it
+            guide.say_account(provisioned)
             self._supervisor.request_stop()
             return status
         guide.closing_words(provisioned)

@@ -102,4 +102,4 @@ def test_minutes_are_for_those_that_go_on_until_then(capsys: pytest.CaptureFixtu
 
     said = capsys.readouterr().err
     assert "jobs takes the time it needs" in said
-    assert "is no number of minutes" in said
+    assert "must be a number of minutes, not '-3'" in said

@@ -14,6 +14,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openagents_site.launcher.arguments import end_if_only_asked, minutes
+
 if TYPE_CHECKING:
     from tests.contract import fuzzing
     from tests.contract.installation import Running
@@ -24,11 +26,12 @@ EXAMPLES = 100
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/fuzz-api", description="Ask the API what nobody would.")
-    parser.add_argument("--minutes", type=float, default=10.0, help="for all callers together (default 10)")
+    parser.add_argument("--minutes", type=minutes, default=10.0, help="for all callers together (default 10)")
     parser.add_argument(
         "--seed", type=int, default=secrets.randbelow(2**31), help="default: another every time"
     )
     given = parser.parse_args(arguments)
+    end_if_only_asked()
     from benchmarks.database import throwaway_database  # `--help` is answered before anything is installed
     from tests.contract import tour
     from tests.contract.installation import database_of_this_process, running

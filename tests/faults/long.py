@@ -6,7 +6,6 @@ Ctrl-C and SIGTERM end it early, and nothing of the installation stays behind.
 from __future__ import annotations
 
 import argparse
-import math
 import random
 import signal
 import sys
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from openagents_site.launcher.arguments import end_if_only_asked, minutes
 
 if TYPE_CHECKING:
     from tests.faults.random_round import Outcome
@@ -63,7 +64,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument(
         "--minutes",
-        type=_minutes,
+        type=minutes,
         default=10.0,
         help="begin rounds for so long (default 10; at least one is played)",
     )
@@ -77,6 +78,7 @@ def main(arguments: list[str]) -> int:
         "--logs", type=Path, default=None, help="folder for the logs of rounds that did not hold"
     )
     given = parser.parse_args(arguments)
+    end_if_only_asked()
     seed = random.SystemRandom().randrange(1, 1 << 31) if given.seed is None else given.seed
     progress = Progress(given.minutes)
     outcomes: list[Outcome] = []
@@ -90,13 +92,6 @@ def main(arguments: list[str]) -> int:
             _summary(outcomes)
             return INTERRUPTED
     return _summary(outcomes)
-
-
-def _minutes(text: str) -> float:
-    minutes = float(text)
-    if not 0 <= minutes < math.inf:
-        raise ValueError
-    return minutes
 
 
 @contextmanager

@@ -102,6 +102,9 @@ def test_a_fresh_clone_does_a_run_in_a_box_and_ends(once: tuple[int, str]) -> No
     assert re.search("the attempt completed: agent/issue-1 is at [0-9a-f]{40}", said)
     assert "its credential is refused now: fatal: Authentication failed" in said
     assert re.search(r"box stopped after \d+ s; cost (\$\d|not settled yet)", said)
+    assert re.search(
+        r"user  admin\n +password  kept in \S+/admin_password\n +token  kept in \S+/admin_token\n", said
+    )
     assert "Traceback" not in said
 
 

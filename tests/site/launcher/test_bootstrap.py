@@ -253,6 +253,16 @@ def test_without_a_python_it_says_which_to_install(clone: Clone) -> None:
     assert "no Python was found" in one_sentence(said)
 
 
+def test_arguments_that_are_not_understood_are_refused_before_anything_is_installed(clone: Clone) -> None:
+    refuses = "import os, sys; assert os.environ['OPENAGENTS_ONLY_ARGUMENTS']; print('bin/up: error: no', file=sys.stderr); sys.exit(2)"
+    clone.checkout.joinpath("openagents_site/launcher/__main__.py").write_text(refuses)
+
+    status, said = clone.up("--nonsense")
+
+    assert (status, said) == (2, "bin/up: error: no\n")
+    assert not clone.checkout.joinpath(".venv").exists()
+
+
 def test_without_git_it_says_so(clone: Clone) -> None:
     (clone.path / "git").unlink()
 

@@ -19,7 +19,7 @@ from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
 LINT_SECONDS = 20.0  # between two lines that say which check is running, where none can move
-WORKERS_A_PROCESSOR = 1  # more at once, and tests of deadlines meet those of a machine that is too busy
+WORKERS_A_PROCESSOR = 1.5  # many a test waits; with two, tests of deadlines would meet those of a machine that is too busy
 SYSTEM_MARK = "mark.system"  # as it is written in a file of tests
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 
@@ -125,7 +125,7 @@ def system_files(tests: Path = CHECKOUT / "tests") -> list[str]:
 
 def workers() -> int:
     """How many tests run at once on this machine."""
-    return max(FEWEST_WORKERS, min(MOST_WORKERS, WORKERS_A_PROCESSOR * len(os.sched_getaffinity(0))))
+    return max(FEWEST_WORKERS, min(MOST_WORKERS, int(WORKERS_A_PROCESSOR * len(os.sched_getaffinity(0)))))
 
 
 def _status(lint: Sequence[Outcome], reports: Sequence[PytestReport]) -> int:

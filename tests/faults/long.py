@@ -25,6 +25,7 @@ INTERRUPTED = 130
 ROUND_SECONDS = 60.0
 CLIENTS = 6
 COMPUTERS = 2  # of so many of the clients
+LOGS = Path("artifacts/faults")
 
 
 class Progress:
@@ -75,7 +76,10 @@ def main(arguments: list[str]) -> int:
         help="of the first round; the next are one higher each (default: another every time)",
     )
     parser.add_argument(
-        "--logs", type=Path, default=None, help="folder for the logs of rounds that did not hold"
+        "--logs",
+        type=Path,
+        default=LOGS,
+        help="folder for the logs of rounds that did not hold (%(default)s)",
     )
     given = parser.parse_args(arguments)
     end_if_only_asked()
@@ -113,7 +117,7 @@ def _ended_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _round(seed: int, progress: Progress, logs: Path | None) -> Outcome:
+def _round(seed: int, progress: Progress, logs: Path) -> Outcome:
     from tests.faults.invariants import told  # `--help` is answered before anything is installed
     from tests.faults.random_round import Round, endangered_house
 
@@ -132,9 +136,9 @@ def _round(seed: int, progress: Progress, logs: Path | None) -> Outcome:
     if outcome.broken:
         print(told(outcome.broken), flush=True)
         print(f"  again: bin/faults --minutes 0 --seed {seed}", flush=True)
-        if logs is not None:
-            logs.mkdir(parents=True, exist_ok=True)
-            (logs / f"{seed}.log").write_text(outcome.logs)
+        logs.mkdir(parents=True, exist_ok=True)
+        (logs / f"{seed}.log").write_text(outcome.logs)
+        print(f"  its logs: {logs / f'{seed}.log'}", flush=True)
     return outcome
 
 

@@ -128,18 +128,20 @@ def untrue_ends(world: World) -> Iterable[object]:
 def incomplete_output(world: World) -> Iterable[object]:
     """What is missing at the end, and counted as that, was on a box whose stop had been asked for by then."""
     rows = world.rows(
-        "select r.idempotency_key, r.id::text, r.dropped_bytes, coalesce(b.stop_requested_at, b.stopped_at) < r.finished_at"
+        "select r.idempotency_key, r.id::text, r.dropped_bytes, coalesce(b.stop_requested_at, b.stopped_at) < r.finished_at,"
+        " jsonb_build_object('finished', r.finished_at, 'deadline', r.deadline_at, 'cancel', r.cancellation_requested_at,"
+        " 'failures', r.step_failures, 'quiet', r.quiet_polls, 'stop', b.stop_requested_at, 'stopped', b.stopped_at)::text"
         " from box_runs r join conversation_boxes b on b.id = r.conversation_box_id"
         " where r.state in ('completed', 'failed') and r.exit_status is not null"
     )
-    for key, run_id, dropped, is_excused in rows:
+    for key, run_id, dropped, is_excused, told in rows:
         known, log = world.runs.get(key), world.logs.get(run_id)
         if known is None or log is None or log == known.output:
             continue
         missing = len(known.output.encode()) - len(log.encode())
         is_counted = dropped > 0 if STRUCK_OUT in known.output else dropped == missing
         if not (is_excused and is_counted and known.output.startswith(log)):
-            yield key, run_id, f"dropped {dropped}", log[-200:], known.output[-200:]
+            yield key, run_id, f"dropped {dropped}", told, log[-200:], known.output[-200:]
 
 
 def forgotten(world: World) -> Iterable[object]:

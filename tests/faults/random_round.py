@@ -59,6 +59,7 @@ AT_WORK = f"""
 UNSETTLED = """
     select 'box', id::text, state, create_error, settlement_attempts from conversation_boxes
     where stopped_at is null or usage_settled_at is null
+    union all select 'push', repository_id::text, principal, null, null from forge_push_intents
     union all select 'run', id::text, state, failure_reason, kill_attempts from box_runs
     where next_step_at is not null or lease_owner is not null
     union all select 'attempt', id::text, state, failure_reason, step_failures from forge_assignments

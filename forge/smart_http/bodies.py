@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 PIECE = 64 * 1024
 GZIP = 16 + zlib.MAX_WBITS
+MOST_MEMBERS = 10_000
+"""Of a packed body. Programs that pack in parallel make one of each 64 KiB or more; each costs as much as a large one."""
 
 
 class BodyTooLarge(Exception):
@@ -162,6 +164,7 @@ class _Unpacked:
         self._source = source
         self._unpack = zlib.decompressobj(GZIP)
         self._packed = b""
+        self._members = 1
 
     def piece(self) -> bytes:
         try:
@@ -175,12 +178,18 @@ class _Unpacked:
                 self._packed = self._source()
             if not self._packed:
                 return self._rest()
-            if self._unpack.eof:  # another member follows
-                self._unpack = zlib.decompressobj(GZIP)
+            if self._unpack.eof:
+                self._begin_another()
             data = self._unpack.decompress(self._packed, PIECE)
             self._packed = self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
             if data:
                 return data
+
+    def _begin_another(self) -> None:
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise BodyBroken
+        self._unpack = zlib.decompressobj(GZIP)
 
     def _rest(self) -> bytes:
         """What is left in the unpacker when nothing more comes."""

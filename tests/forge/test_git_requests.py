@@ -10,7 +10,7 @@ import os
 import pytest
 import requests
 
-from forge.smart_http.bodies import PIECE, BodyTooLarge, RequestBody
+from forge.smart_http.bodies import MOST_MEMBERS, PIECE, BodyBroken, BodyTooLarge, RequestBody
 from tests.forge.conftest import refs_of
 from tests.forge.pushes import PATH, RECEIVE, basic, line, push_body
 
@@ -152,6 +152,22 @@ def test_it_unpacks_no_more_than_may_come(limit):
         list(iter(body.read, b""))
 
     assert limit < body.received <= limit + PIECE
+
+
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_it_unpacks_no_more_members_than_a_program_makes(content):
+    environ = {"HTTP_CONTENT_ENCODING": "gzip"}
+
+    def unpacked(members):
+        packed = gzip.compress(content) * members
+        body = RequestBody(
+            environ | {"wsgi.input": io.BytesIO(packed), "CONTENT_LENGTH": str(len(packed))}, 2**24
+        )
+        return b"".join(iter(body.read, b""))
+
+    assert unpacked(MOST_MEMBERS) == content * MOST_MEMBERS
+    with pytest.raises(BodyBroken):
+        unpacked(MOST_MEMBERS + 1)
 
 
 def test_a_chunked_body_that_is_too_large_is_refused(small_server, work, secret, repository):

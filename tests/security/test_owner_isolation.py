@@ -113,7 +113,21 @@ LISTS = (
     "jobs",
     "incidents",
     "machines",
+    "webhooks",
 )
+
+
+@responses.activate
+def test_every_list_is_looked_at(theirs: dict[str, Any], owner: User, api_of: Any) -> None:
+    patterns = {str(pattern.pattern) for pattern in get_resolver("openagents_site.api.urls").url_patterns}
+    answers = {address: api_of(owner).get(API + address) for address in patterns if not PART.search(address)}
+    lists = {
+        address
+        for address, given in answers.items()
+        if given.status_code == 200 and "results" in given.json()
+    }
+
+    assert lists == set(LISTS)
 
 
 @pytest.mark.parametrize("address", LISTS)

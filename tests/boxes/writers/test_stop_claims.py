@@ -75,6 +75,17 @@ def test_an_aged_claim_is_taken_over_once(box: Box) -> None:
     assert stopping.claim_stop(again(box), StopReason.TTL_EXPIRED) == "in_flight"
 
 
+def test_a_claim_that_was_taken_over_is_not_given_back_by_who_held_it_first(box: Box) -> None:
+    stopping.claim_stop(box, StopReason.USER_REQUESTED)
+    age_claim(box, stopping.CLAIM_SECONDS + 5)
+    late = again(box)
+    stopping.claim_stop(again(box), StopReason.TTL_EXPIRED)
+
+    assert not stopping.withdraw_stop(late)
+
+    assert again(box).stop_requested_reason == "ttl_expired"
+
+
 def test_it_completes_with_reason_lifetime_and_a_due_settlement(box: Box) -> None:
     Box.objects.filter(pk=box.pk).update(created_at=database_now() - timedelta(seconds=90))
     stopping.claim_stop(box, StopReason.USER_REQUESTED)

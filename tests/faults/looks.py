@@ -125,10 +125,17 @@ def untrue_ends(world: World) -> Iterable[object]:
             yield row, "it never ends by itself"
 
 
+# By the histories: the row forgets when its stop was asked for, and the time of an end is counted on from before the look.
+STOP_WAS_ASKED_FOR = """(select min(pgh_created_at) from conversation_boxes_history
+    where pgh_obj_id = b.id and coalesce(stop_requested_at, stopped_at) is not null)"""
+END_WAS_WRITTEN = """(select min(pgh_created_at) from box_runs_history
+    where pgh_obj_id = r.id and finished_at is not null)"""
+
+
 def incomplete_output(world: World) -> Iterable[object]:
     """What is missing at the end, and counted as that, was on a box whose stop had been asked for by then."""
     rows = world.rows(
-        "select r.idempotency_key, r.id::text, r.dropped_bytes, coalesce(b.stop_requested_at, b.stopped_at) < r.finished_at,"
+        f"select r.idempotency_key, r.id::text, r.dropped_bytes, coalesce({STOP_WAS_ASKED_FOR} < {END_WAS_WRITTEN}, false),"
         " jsonb_build_object('finished', r.finished_at, 'deadline', r.deadline_at, 'cancel', r.cancellation_requested_at,"
         " 'failures', r.step_failures, 'quiet', r.quiet_polls, 'stop', b.stop_requested_at, 'stopped', b.stopped_at)::text"
         " from box_runs r join conversation_boxes b on b.id = r.conversation_box_id"

@@ -235,6 +235,23 @@ def test_output_that_is_not_whole_is_found(sound: Sound) -> None:
     assert found(replace(sound.world, logs={ONE[1:-1]: "wor"})) == [OUTPUT]
 
 
+@pytest.mark.parametrize(("minutes", "broken"), [(-1, []), (1, [OUTPUT])])
+def test_the_end_of_an_output_may_be_missing_only_if_its_boxs_stop_was_asked_for_before(
+    sound: Sound, minutes: int, broken: list[str]
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "update box_runs set dropped_bytes = 2; update box_runs_history set pgh_created_at = now()"
+        )
+        cursor.execute(
+            "update conversation_boxes_history set pgh_created_at = now() + make_interval(mins => %s),"
+            " stop_requested_at = now() where stopped_at is null",
+            [minutes],
+        )
+
+    assert found(replace(sound.world, logs={ONE[1:-1]: "wor"})) == broken
+
+
 def test_what_a_witness_saw_change_is_found(sound: Sound) -> None:
     assert found(replace(sound.world, changed=["a run"])) == [CHANGED]
 

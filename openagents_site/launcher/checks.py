@@ -19,7 +19,8 @@ from .steps import CHECKOUT, LINT, Outcome
 
 FEWEST_WORKERS, MOST_WORKERS = 2, 8
 LINT_SECONDS = 20.0  # between two lines that say which check is running, where none can move
-WORKERS_A_PROCESSOR = 1.5  # many a test waits; with two, tests of deadlines would meet those of a machine that is too busy
+WORKERS_A_PROCESSOR = 1.5
+"""Many a test waits for something. With two, tests of deadlines would meet those of a machine that is too busy."""
 SYSTEM_MARK = "mark.system"  # as it is written in a file of tests
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 

@@ -1,4 +1,4 @@
-"""Money and time as pages show them to people."""
+"""Money, time and numbers of things as pages and commands show them to people."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def dollars(microusd: int) -> str:
     digits = f"{part:06d}"
     digits = digits[:2] if whole or part >= MICROUSD // 100 else digits.rstrip("0").ljust(2, "0")
     return f"{'-' if microusd < 0 else ''}${whole:,}.{digits}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 box`, `2 boxes`, `1,000 runs`: without `many` an s makes more of it."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,8 @@ from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, QuerySet, TextField
 from django.db.models.functions import Cast
-from rich.console import Console
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -21,21 +22,58 @@ from base.text import display_text, storable
 
 EXIT_NOT_FOUND = 3
 MOST_ROWS = 1_000_000
+SHORTEST_CUT = 12
+GAP = 2  # between two columns of a table
 SHORT_ID = 8  # so much of an id tells it from others in a list
 SHORTEST_PREFIX = 4  # hexadecimal digits of an id; fewer tell too little apart
 M = TypeVar("M", bound=Model)
 
 
+class _WithoutPadding(Console):
+    """Prints tables without the spaces that fill up their last column, which a program would have to take off again."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if not any(isinstance(thing, Table | Group) for thing in objects):
+            super().print(*objects, **options)
+            return
+        with self.capture() as printed:
+            super().print(*objects, **options)
+        self.file.write("\n".join(line.rstrip(" ") for line in printed.get().split("\n")))
+
+
 def console_of(stream: Any) -> Console:
     """A console that writes to a command's output; wide where nobody looks at it, so that lines stay whole."""
     target = getattr(stream, "_out", stream)
-    width = None if target.isatty() else 200
-    return Console(file=target, highlight=False, soft_wrap=not target.isatty(), width=width)
+    if target.isatty():
+        return Console(file=target, highlight=False)
+    return _WithoutPadding(file=target, highlight=False, soft_wrap=True, width=200)
 
 
 def plain(text: object) -> Text:
     """Text of foreign origin: no markup, and no control sequence reaches the terminal."""
     return Text(display_text(str(text)))
+
+
+def fitting(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], width: int, spare: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows in so few columns that none needs to be broken: those in `spare` go, first ones first, until `width`
+    holds the rest. The last column may be cut short, but for its first SHORTEST_CUT characters.
+    """
+    kept, last = list(range(len(headings))), len(headings) - 1
+    texts = [[display_text(str(cell)) for cell in row] for row in rows]
+    needed = {at: GAP + max(cell_len(row[at]) for row in [headings, *texts]) for at in kept}
+    needed[last] = min(needed[last], GAP + SHORTEST_CUT)
+    for name in spare:
+        if sum(needed[at] for at in kept) - GAP <= width:
+            break
+        kept.remove(headings.index(name))
+    room = max(SHORTEST_CUT, width - sum(needed[at] for at in kept if at != last))
+    for row in texts:
+        row[last] = (
+            row[last] if cell_len(row[last]) <= room else set_cell_size(row[last], room - 1) + "\u2026"
+        )
+    return [headings[at] for at in kept], [[row[at] for at in kept] for row in texts]
 
 
 def table_of(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> Table:

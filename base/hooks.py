@@ -53,6 +53,8 @@ run_finished: Hook[[Any]] = Hook("run_finished", "a run reached a terminal state
 job_finished: Hook[[Any]] = Hook("job_finished", "a job reached a terminal state")
 # (run) -> the Git credential to hand over with this delivery, or None
 run_credential: Hook[[Any]] = Hook("run_credential", "mints the credential that a run is dispatched with")
+# (runs) -> {run id: what somebody wanted to be run}, of those runs whose command holds more than that
+wanted_commands: Hook[[Any]] = Hook("wanted_commands", "tells what somebody wanted a run to do")
 # (run, word) -> whether this word of its output is the run's own credential
 credential_seen: Hook[[Any, str]] = Hook("credential_seen", "recognises a run's own credential")
 # (job) -> the Git credential to hand over with this delivery of a delegation, or None
@@ -78,6 +80,7 @@ ALL: tuple[Hook[Any], ...] = (
     run_finished,
     job_finished,
     run_credential,
+    wanted_commands,
     credential_seen,
     job_credential,
     machine_revoked,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from base import hooks
 from base.pump import Driver
+from forge import selectors
+from runs.models import Run
 
 
 def register() -> None:
@@ -12,6 +17,7 @@ def register() -> None:
 
     hooks.drivers.register(assignment_driver)
     hooks.run_credential.register(delivery.run_credential)
+    hooks.wanted_commands.register(wanted_commands)
     hooks.credential_seen.register(delivery.credential_seen)
     hooks.job_credential.register(delivery.job_credential)
     hooks.run_finished.register(ends.run_finished)
@@ -25,3 +31,9 @@ def assignment_driver() -> Driver:
     from forge.assignments.driver import AssignmentDriver
 
     return AssignmentDriver()
+
+
+def wanted_commands(runs: Sequence[Run]) -> dict[UUID, str]:
+    """What each attempt among the runs is to run in its clone."""
+    found = selectors.attempts_of(runs)
+    return {run: attempt.command for run, attempt in found.items() if attempt.command is not None}

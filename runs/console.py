@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from base import hooks
 from base.console import SHORT_ID, age, plain, value_text
 from runs.models import Run
 from runs.states import RunState
@@ -32,7 +33,8 @@ SHOWN = ("id", "conversation_id", "command", "idempotency_key", "requesting_prin
 
 
 def list_table(runs: Sequence[Run], now: datetime, *, short_ids: bool = False) -> Table:
-    """One line a run. `short_ids`: the beginning of each id, which is enough to name it, so that a terminal has room for the rest."""
+    """One line a run, with what somebody wanted it to run: of an attempt not what prepares its clone. `short_ids`: the beginning of each id, which is enough to name it, so that a terminal has room for the rest."""
+    wanted = {run: command for told in hooks.wanted_commands(runs) for run, command in told.items()}
     table = Table(box=None, pad_edge=False)
     for heading in ("RUN", "BOX", "STATE", "EXIT", "AGE", "OUTPUT", "COMMAND"):
         table.add_column(heading, no_wrap=heading != "COMMAND", overflow="ellipsis")
@@ -44,7 +46,7 @@ def list_table(runs: Sequence[Run], now: datetime, *, short_ids: bool = False) -
             "" if run.exit_status is None else str(run.exit_status),
             age(now, run.admitted_at),
             f"{run.last_output_offset:,}",
-            plain(run.command.split("\n", 1)[0][:80]),
+            plain(wanted.get(run.pk, run.command).lstrip().split("\n", 1)[0][:80]),
         )
     return table
 
@@ -69,12 +71,20 @@ def how_it_ended(run: Run) -> str:
     """One sentence about the end of a run, or that it goes on."""
     if not run.is_terminal:
         return "not yet"
-    facts = [run.get_state_display()]
-    facts += [f"exit status {run.exit_status}"] if run.exit_status is not None else []
+    facts = [_end(run)]
     facts += [f"signal {run.exit_signal}"] if run.exit_signal else []
     facts += [run.failure_reason] if run.failure_reason else []
     facts += ["its processes are not known to be gone"] if run.kill_confirmed is False else []
     return ", ".join(facts)
+
+
+def _end(run: Run) -> str:
+    if run.state not in (RunState.COMPLETED, RunState.FAILED):
+        status = "" if run.exit_status is None else f", exit status {run.exit_status}"
+        return f"{run.get_state_display()}{status}"
+    if run.exit_status is not None:
+        return f"ended with exit status {run.exit_status}"
+    return "ended by a signal" if run.exit_signal else "never started"
 
 
 def state_text(run: Run) -> Text:

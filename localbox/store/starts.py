@@ -38,7 +38,7 @@ def take(connection: sqlite3.Connection, settings: Settings, now: float) -> None
     """Count one start, or raise ApiError 429: `limit_reached` for too many boxes up, `rate_limited` for too many
     starts in a window. A refused start is not counted."""
     if boxes.count_active(connection) >= settings.max_active_boxes:
-        text = f"{settings.max_active_boxes} boxes are up, which is the limit of this server. Stop one first."
+        text = f"{settings.max_active_boxes} {'box is' if settings.max_active_boxes == 1 else 'boxes are'} up, which is the limit of this server. Stop one first."
         raise ApiError(429, "limit_reached", text, retry_after=5)
     for window in windows(settings):
         if used(connection, window, now) >= window.limit:

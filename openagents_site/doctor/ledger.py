@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 from django_q.models import Schedule
 
+from base.amounts import counted
 from base.clock import database_now
 from boxes.client import client
 from boxes.conf import box_api
@@ -22,11 +23,11 @@ from openagents_site.worker import LATE_INTERVALS
 OLDEST_SERVER = 14
 LARGEST_SKEW_SECONDS = 5.0
 STUCK = (
-    ("boxes in provisioning", "conversation_boxes", "next_provision_at"),
-    ("boxes to settle", "conversation_boxes", "next_settlement_at"),
-    ("runs", "box_runs", "next_step_at"),
-    ("jobs", "work_jobs", "next_step_at"),
-    ("assignments", "forge_assignments", "next_step_at"),
+    (("box in provisioning", "boxes in provisioning"), "conversation_boxes", "next_provision_at"),
+    (("box to settle", "boxes to settle"), "conversation_boxes", "next_settlement_at"),
+    (("run",), "box_runs", "next_step_at"),
+    (("job",), "work_jobs", "next_step_at"),
+    (("assignment",), "forge_assignments", "next_step_at"),
 )
 STUCK_MINUTES = 5
 
@@ -104,7 +105,7 @@ def stuck_rows() -> list[Finding]:
             " and (lease_expires_at is null or lease_expires_at < clock_timestamp())"
         )
         if count:
-            seen = f"{count} {what} are due for more than {STUCK_MINUTES} minutes"
+            seen = f"{counted(count, *what)} {'is' if count == 1 else 'are'} due for more than {STUCK_MINUTES} minutes"
             found.append(bad("due rows", seen, "start more workers, and see their log"))
         held = _count(
             f"select count(*) from {table} where {due} is not null and lease_expires_at < clock_timestamp() - interval '1 hour'"  # noqa: S608
@@ -113,7 +114,7 @@ def stuck_rows() -> list[Finding]:
             found.append(
                 warning(
                     "leases",
-                    f"{held} {what} have a lease that ended an hour ago",
+                    f"{counted(held, *what)} {'has' if held == 1 else 'have'} a lease that ended an hour ago",
                     "start manage.py run_worker",
                 )
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import connection
 
+from base.amounts import counted
 from openagents_site.doctor import Finding, bad, good, warning
 
 OVERDUE_MINUTES = 5
@@ -21,13 +22,14 @@ def deliveries() -> list[Finding]:
     """Nothing that is to be told waits for minutes. A receiver that is slow holds up its own deliveries, which is no fault of ours."""
     found = []
     if events := _count(_EVENTS):
-        seen = f"{events} events wait for more than {OVERDUE_MINUTES} minutes to be told"
+        seen = f"{counted(events, 'event')} wait{'s' if events == 1 else ''} for more than {OVERDUE_MINUTES} minutes to be told"
         found.append(bad("outbound webhooks", seen, "start manage.py run_worker, and see its log"))
     if overdue := _count(_DELIVERIES):
-        seen = f"{overdue} deliveries are due for more than {OVERDUE_MINUTES} minutes, and nobody sends them"
+        waiting = f"{counted(overdue, 'delivery is', 'deliveries are')} due"
+        seen = f"{waiting} for more than {OVERDUE_MINUTES} minutes, and nobody sends them"
         found.append(bad("outbound webhooks", seen, "start manage.py run_worker, and see its log"))
     if failing := _count(_FAILING):
-        seen = f"{failing} webhooks have taken nothing for a day"
+        seen = f"{counted(failing, 'webhook has', 'webhooks have')} taken nothing for a day"
         found.append(warning("outbound webhooks", seen, "see manage.py webhooks list, and tell their owners"))
     return found or [good("outbound webhooks", "nothing waits for long")]
 

@@ -146,7 +146,7 @@ def test_rows_that_nobody_takes_up_are_bad(owner: User):
             "update conversation_boxes set next_provision_at = clock_timestamp() - interval '6 minutes'"
         )
 
-    assert only(ledger.stuck_rows()).seen == "1 boxes in provisioning are due for more than 5 minutes"
+    assert only(ledger.stuck_rows()).seen == "1 box in provisioning is due for more than 5 minutes"
 
 
 def test_a_provider_that_refuses_the_key_is_told_from_one_that_is_away(

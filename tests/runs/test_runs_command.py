@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from base import hooks
 from runs.models import Run
 from runs.services import finish, record_poll
 
@@ -55,6 +56,40 @@ def test_it_shows_a_run_by_the_beginning_of_its_id(make_run: MakeRun) -> None:
     assert "echo [bold]x[/bold]" in text
     assert "last line" in text
     assert json.loads(said("show", str(run.pk), "--json"))["state"] == "timed_out"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("state", "status", "reason", "told"),
+    [
+        ("completed", 0, None, "ended with exit status 0"),
+        ("failed", 3, None, "ended with exit status 3"),
+        ("failed", None, "box_stopped", "never started, box_stopped"),
+        ("timed_out", 143, "run_duration_exceeded", "ran past its deadline, exit status 143, run_duration_exceeded"),
+    ],
+    ids=["completed", "another status", "never started", "timed out"],
+)  # fmt: skip
+def test_it_says_how_a_run_ended_once_and_no_line_ends_in_spaces(
+    make_run: MakeRun, state: str, status: int | None, reason: str | None, told: str
+) -> None:
+    run = make_run(command="make")
+    finish(run.pk, state, status, reason)
+
+    shown = said("show", str(run.pk)).splitlines()
+
+    (ended,) = [line for line in shown if line.startswith("ended")]
+    assert ended.split(maxsplit=1)[1] == told
+    assert [line for line in shown + said("list").splitlines() if line.endswith(" ")] == []
+
+
+@pytest.mark.django_db
+def test_the_list_shows_what_somebody_wanted_to_be_run(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(command="# what prepares a clone\nmake all")
+    monkeypatch.setattr(hooks.wanted_commands, "_callables", [lambda runs: {run.pk: "\nmake all"}])
+
+    assert said("list").splitlines()[1].endswith("  make all")
 
 
 @pytest.mark.django_db
@@ -114,4 +149,4 @@ def test_it_asks_for_the_end_of_a_run(make_run: MakeRun) -> None:
 def test_it_recovers(make_run: MakeRun) -> None:
     make_run(next_step_at=None)
 
-    assert said("recover").strip() == "1 runs made due"
+    assert said("recover").strip() == "1 run made due"

@@ -11,11 +11,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from rich.console import Console
 
 from base.clock import database_now
+from boxes.console import moment
 from boxes.models import Box, FanoutItem, FanoutRequest
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
+from openagents_site.management.commands import fleet
 from runs.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -280,7 +283,7 @@ def test_the_command_can_be_narrowed_and_widened(
 def test_any_number_of_boxes_can_be_asked_for(conversation: Conversation, limit: str) -> None:
     box(conversation, "one")
 
-    assert "1 active boxes" in printed("--limit", limit)
+    assert printed("--limit", limit).startswith("1 active box at ")
 
 
 def test_an_empty_fleet_is_said(db: None) -> None:
@@ -316,7 +319,37 @@ def test_it_goes_on_until_it_is_interrupted(
     monkeypatch.setattr("time.sleep", nap)
     out = io.StringIO()
 
-    call_command("fleet", "--every", "0.1", stdout=out)
+    call_command("fleet", "--every", "0.5", stdout=out)
 
     assert naps == [0.5] * 3
-    assert "3 active boxes" in out.getvalue()
+    headings = [line.partition(" at ")[0] for line in out.getvalue().splitlines() if " UTC" in line]
+    assert headings == [
+        "1 active box",
+        "2 active boxes",
+        "3 active boxes",
+    ]  # each was printed when it was there
+    assert out.getvalue().endswith("\n")
+
+
+@pytest.mark.parametrize("every", ["0", "0.4", "-1", "nan", "inf", "x", "3601"])
+def test_a_pause_that_is_none_is_refused(every: str) -> None:
+    with pytest.raises(CommandError, match=r"must be a number from 0\.5 to 3600"):
+        printed(f"--every={every}")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_no_id_and_no_moment_is_cut_however_narrow_the_terminal_is(
+    conversation: Conversation, width: int
+) -> None:
+    one = box(conversation, "one", box_id="bx_bfrskvpr")
+    run(one, "k", **ended(output="x" * 70, exit_status=0))
+    options = {"all": False, "owner": None, "conversation": None, "limit": 5}
+    console = Console(file=io.StringIO(), width=width)
+
+    console.print(fleet._shown(options, width))
+
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 3
+    assert "bx_bfrskvpr" in lines[2]
+    ends = moment(fleet.fleet_boxes(Box.objects.all(), 1)[0].expires_at)
+    assert ("ENDS" in lines[1]) == (ends in lines[2])

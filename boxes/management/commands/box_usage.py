@@ -12,6 +12,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import QuerySet
 
+from base.amounts import counted
 from base.console import console_of, table_of
 from boxes import usage
 from boxes.console import totals_cells
@@ -65,7 +66,7 @@ class Command(BaseCommand):
         )
         if totals["unsettled_boxes"]:
             console.print(
-                f"the cost of {totals['unsettled_boxes']:,} boxes is not known (yet) and not in the sums"
+                f"the cost of {counted(totals['unsettled_boxes'], 'box', 'boxes')} is not known (yet) and not in the sums"
             )
 
 

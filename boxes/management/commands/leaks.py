@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from accounts.models import User
-from base.console import console_of, row_limit, table_of
+from base.console import console_of, fitting, row_limit, table_of
 from base.errors import CodedError
 from boxes import leaks
 from boxes.console import leak_cells
@@ -22,6 +22,7 @@ NOT_FOUND = 3
 FACTS = ("id", "provider_box_id", "owned", "details", "observed_at", "last_seen_at", "reopened_at",
          "stop_attempted_at", "handled_at", "resolution")  # fmt: skip
 HEADINGS = ("LEAK", "BOX", "WHOSE", "STATE", "FIRST SEEN", "LAST SEEN", "HANDLED")
+SPARE = ("FIRST SEEN", "STATE", "LAST SEEN", "WHOSE")  # what a narrow terminal does without, first ones first
 
 
 class Command(BaseCommand):
@@ -71,7 +72,10 @@ class Command(BaseCommand):
             for leak in rows:
                 self.stdout.write(_json({name: getattr(leak, name) for name in FACTS}))
         elif rows:
-            console_of(self.stdout).print(table_of(HEADINGS, map(leak_cells, rows)))
+            console = console_of(self.stdout)
+            console.print(
+                table_of(*fitting(HEADINGS, [leak_cells(row) for row in rows], console.width, SPARE))
+            )
         else:
             self.stdout.write("no leaks" if all else "no open leaks")
 

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from base.amounts import counted
 from base.console import console_of, table_of
 from boxes.errors import BoxError
 from boxes.reconciler import PassResult, plan, reconcile
@@ -86,7 +87,8 @@ class Command(BaseCommand):
             )
         quiet = sum(1 for entry in found.decisions if _is_quiet(entry.action))
         self.console.print(
-            f"{len(found.decisions)} rows, {len(found.listing.boxes)} boxes at the provider, {quiet} need nothing;"
+            f"{counted(len(found.decisions), 'row')}, {counted(len(found.listing.boxes), 'box', 'boxes')} at the provider,"
+            f" {quiet} need{'s' if quiet == 1 else ''} nothing;"
             " nothing was done"
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from base.amounts import counted
 from forge import git, pushes, receipts
 from forge.importing import shown
 from forge.management.finding import repositories_called
@@ -42,5 +43,5 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(line) if as_json else f"{repository}:{where} {one.problem}")
         if not as_json and not found:
             count = Push.objects.filter(repository=repository).count()
-            self.stdout.write(f"{repository}: {count} receipts, all in order")
+            self.stdout.write(f"{repository}: {counted(count, 'receipt')}, all in order")
         return len(found)

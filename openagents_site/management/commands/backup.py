@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from base.amounts import counted
 from openagents_site.backups.copies import backup
 
 
@@ -23,4 +24,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         copy = backup(options["directory"].absolute())
         rows = sum(copy.rows.values())
-        self.stdout.write(f"{options['directory']}: {rows} rows, {copy.size / 1e6:.1f} MB")
+        self.stdout.write(f"{options['directory']}: {counted(rows, 'row')}, {copy.size / 1e6:.1f} MB")

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from base.amounts import counted
 from openagents_site.backups.copies import restore, verify
 
 
@@ -27,4 +28,4 @@ class Command(BaseCommand):
         folder = options["directory"].absolute()
         copy = verify(folder) if options["check"] else restore(folder, replace=options["replace"])
         done = "is whole" if options["check"] else "was restored; run manage.py migrate"
-        self.stdout.write(f"The copy of {copy.made_at} {done}: {sum(copy.rows.values())} rows.")
+        self.stdout.write(f"The copy of {copy.made_at} {done}: {counted(sum(copy.rows.values()), 'row')}.")

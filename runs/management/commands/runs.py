@@ -11,6 +11,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from rich.console import Console
 from rich.text import Text
 
+from base.amounts import counted
 from base.clock import database_now
 from base.console import console_of, row_limit, row_named
 from base.text import display_text, storable
@@ -109,7 +110,7 @@ class Command(BaseCommand):
         )
 
     def _recover(self, **_: Any) -> None:
-        self.console.print(f"{services.recover()} runs made due")
+        self.console.print(f"{counted(services.recover(), 'run')} made due")
 
     def _print_json(self, run: Run) -> None:
         self.stdout.write(json.dumps(shown.facts(run), cls=DjangoJSONEncoder))

@@ -127,9 +127,8 @@ def row_named(rows: QuerySet[M], text: str) -> M:
     """The row with this id, or the only one whose id begins so. Raises CommandError with exit status 3."""
     prefix, noun = _dashed(storable(text.strip().lower())), str(rows.model._meta.verbose_name)
     if len(prefix.replace("-", "")) < SHORTEST_PREFIX:
-        raise CommandError(
-            f"{text!r} is too short to tell one {noun} from another", returncode=EXIT_NOT_FOUND
-        )
+        why = "" if not prefix else f": at least {SHORTEST_PREFIX} characters of an id are needed"
+        raise CommandError(f"there is no {noun} {text!r}{why}", returncode=EXIT_NOT_FOUND)
     beginning = rows.annotate(id_text=Cast("pk", TextField())).filter(id_text__startswith=prefix)
     found = list(beginning.order_by("pk")[:2])
     if not found:

@@ -1,7 +1,7 @@
 """The only way by which a lower app reaches a higher one: what the higher app registered here at start.
 
 Each hook is a named list of callables. Calling one calls all of them in the order of registration; what a hook returns
-and whether it may raise is said beside it. `manage.py doctor` prints what is registered.
+and whether it may raise is said beside it. `manage.py doctor` counts what is registered.
 """
 
 from __future__ import annotations

@@ -7,15 +7,18 @@ import os
 import sys
 import textwrap
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import django
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
+from django.core.management import BaseCommand, CommandError, ManagementUtility
+from django.core.management.base import SystemCheckError
 from django.db import Error
 
 from base.errors import CodedError
 
 BY_HAND = {"runs", "jobs", "leaks", "forge", "reconcile_boxes", "recover_work", "expire_assignments"}
+FOR_PEOPLE = BY_HAND | {"doctor", "fleet", "box_usage", "webhooks"}
 ROLES = {"run_worker": "worker", "qcluster": "scheduler"}  # which process of the installation a command is
 
 
@@ -25,10 +28,12 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 and arguments[1] in ROLES:
         os.environ.setdefault("PROCESS_ROLE", ROLES[arguments[1]])
     try:
+        if arguments[1:2] and arguments[1] in FOR_PEOPLE:
+            os.environ.setdefault("LOG_LEVEL", "ERROR")  # they say themselves what they saw
         if arguments[1:] in ([], ["help"], ["--help"], ["-h"]):
             return _help()
         with _named_in_history(arguments):
-            execute_from_command_line(arguments)
+            _Utility(arguments).execute()
     except Error as error:
         from openagents_site.database_errors import sentence as sentence_for
 
@@ -42,6 +47,28 @@ def main(arguments: list[str]) -> int:
         print(f"manage.py: {sentence}", file=sys.stderr)
         return 1
     return 0
+
+
+class _Utility(ManagementUtility):
+    """Django's, but that what a command refuses begins as everything else does that is told here."""
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        command = super().fetch_command(subcommand)
+        execute = command.execute
+
+        def told(*args: Any, **options: Any) -> Any:
+            try:
+                return execute(*args, **options)
+            except SystemCheckError:
+                raise
+            except CommandError as error:
+                if options.get("traceback"):
+                    raise
+                print(f"manage.py: {error}", file=sys.stderr)
+                sys.exit(error.returncode)
+
+        command.execute = told  # type: ignore[method-assign]
+        return command
 
 
 def _help() -> int:

@@ -26,4 +26,4 @@ def is_ours(app: str) -> bool:
 
 
 def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(":")
+    return re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(":.") + "."

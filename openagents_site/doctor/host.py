@@ -11,9 +11,11 @@ from django.conf import settings
 from django.core import checks
 
 from base import hooks
+from base.amounts import counted
 from boxes.conf import box_api
 from forge.conf import storage_root
 from openagents_site.doctor import Finding, bad, good, warning
+from openagents_site.metrics.page import boxes_are_here
 from openagents_site.registry import drivers
 
 LEAST_FREE_BYTES = 1 << 30
@@ -57,6 +59,8 @@ def tls() -> list[Finding]:
 def webhook_secret() -> list[Finding]:
     if box_api().webhook_secret:
         return [good("webhooks", "/hooks/box takes signed deliveries")]
+    if boxes_are_here():
+        return [good("webhooks", "the provider on this machine is asked, and need not tell")]
     return [
         warning(
             "webhooks",
@@ -86,10 +90,11 @@ def git() -> list[Finding]:
 
 def registered() -> list[Finding]:
     """What the apps registered, so that a part that is missing is seen."""
-    listed = [
-        good(f"hook {hook.name}", ", ".join(hook.registered()) or "nothing registered") for hook in hooks.ALL
-    ]
-    return [*listed, good("drivers", ", ".join(driver.name for driver in drivers()))]
+    counts = {hook.name: len(hook.registered()) for hook in hooks.ALL}
+    empty = [name for name, count in counts.items() if not count]
+    seen = f"{sum(counts.values())} registered with {counted(len(counts), 'hook')}"
+    seen += f", none with {', '.join(empty)}" if empty else ""
+    return [good("hooks", seen), good("drivers", ", ".join(driver.name for driver in drivers()))]
 
 
 def _closed(check: str, folder: Path) -> Finding | None:

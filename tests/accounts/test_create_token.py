@@ -20,3 +20,24 @@ def test_the_longest_life_is_good(staff: User, capsys: pytest.CaptureFixture[str
     call_command("create_token", "staff", "--days=3650")
 
     assert len(capsys.readouterr().out.strip()) > 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            [],
+            "This token may do everything that its user may (--scope for less) and is good until it is revoked (--days for an end).\n",
+        ),
+        (["--scope=read"], "This token is good until it is revoked (--days for an end).\n"),
+        (["--scope=read", "--days=3"], ""),
+    ],
+    ids=["nothing", "a scope", "both"],
+)
+def test_what_nobody_asked_for_is_told_beside_the_token(
+    staff: User, capsys: pytest.CaptureFixture[str], asked: list[str], told: str
+) -> None:
+    call_command("create_token", "staff", *asked)
+
+    printed = capsys.readouterr()
+    assert (printed.err, len(printed.out.splitlines())) == (told, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pgtrigger
@@ -155,3 +156,12 @@ def test_no_rule_names_a_table_of_the_ledger():
               "work_job_steps", "machines", "machine_pairings", "incidents", "visitors", "conversations", "messages"}  # fmt: skip
 
     assert ledger.isdisjoint({rule.table for rule in retention.rules()})
+
+
+def test_the_reference_names_every_kind() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "reference" / "operations.md").read_text()
+    table = told.partition("## `manage.py prune`")[2].partition("\n## ")[0]
+
+    own = [rule.what for rule in retention.rules() if not rule.what.startswith("history of ")]
+
+    assert [what for what in own if what not in table] == []

@@ -82,10 +82,25 @@ def test_help_names_our_commands_first_each_with_a_sentence(state):
 
         assert result.returncode == 0, result.stderr
         ours, others = result.stdout.split("Of Django and other packages")
+        assert [line for line in ours.splitlines() if line.startswith("  ") and not line.endswith(".")] == []
         assert re.search(r"^  runs +Look at runs and act on them\.$", ours, re.M)
         assert re.search(r"^  doctor +\S.*", ours, re.M)
         assert "  migrate" not in ours
         assert "migrate" in others
+
+
+def test_what_a_command_refuses_begins_like_every_other_error(state, tmp_path):
+    result = manage("restore", str(tmp_path), STATE_DIR=state)
+
+    assert result.returncode == 1
+    assert re.fullmatch("manage.py: .*\n", result.stderr)
+
+
+def test_a_doctor_without_a_database_shows_its_findings_alone(state):
+    result = manage("doctor", STATE_DIR=state)
+
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "BAD  database: " in result.stdout
 
 
 @pytest.mark.parametrize(

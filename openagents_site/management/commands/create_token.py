@@ -48,3 +48,12 @@ class Command(BaseCommand):
         except InvalidToken as error:
             raise CommandError(error.detail) from None
         self.stdout.write(plaintext)
+        if told := _wide(options):
+            self.stderr.write(told)
+
+
+def _wide(options: dict[str, Any]) -> str:
+    """What nobody asked for and the token may do all the same."""
+    told = [] if options["scope"] else ["may do everything that its user may (--scope for less)"]
+    told += [] if options["days"] else ["is good until it is revoked (--days for an end)"]
+    return f"This token {' and '.join(told)}." if told else ""

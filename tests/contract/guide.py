@@ -25,7 +25,7 @@ def _exchange(operation: str, example: dict[str, Any]) -> str:
     method = operation.split(" ")[0]
     asked = f"{method} {example['path']}"
     if operation in REQUIRE_A_KEY:
-        asked += "\nIdempotency-Key: one-of-your-own"
+        asked += f"\nIdempotency-Key: {example['answer']['idempotency_key']}"
     if example["body"] is not None:
         asked += "\n" + json.dumps(example["body"], ensure_ascii=False)
     return f"{asked}\n\n{example['status']}\n{_shortened(_text(example['answer']))}"

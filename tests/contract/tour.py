@@ -131,7 +131,7 @@ def _issue(ask: Caller, here: Mapping[str, str]) -> None:
 
 
 def _attempts(ask: Caller, here: Mapping[str, str], box: str) -> None:
-    wanted = {"repository": here["repository_id"], "issue_number": "1", "box": box}
+    wanted = {"repository": here["repository_id"], "issue_number": 1, "box": box}
     pushing = (
         'echo "wait for the server" > login.txt && git add . && git commit --quiet -m "Fixes #1" && git push'
     )

@@ -64,6 +64,7 @@ ALLOWED_HOSTS = list(_site.allowed_hosts) or [
     _host,
     *(["localhost", "127.0.0.1", "[::1]"] if EMBEDDED else []),
 ]
+CSRF_FAILURE_VIEW = "openagents_site.error_pages.form_refused"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _TLS
 SECURE_HSTS_SECONDS = 31_536_000 if _TLS else 0

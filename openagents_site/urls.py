@@ -30,4 +30,6 @@ urlpatterns = [
     path("accounts/", include("openagents_site.sign_in.urls")),
     path("admin/", admin.site.urls),
 ]
-handler500 = "base.api.errors.server_error"
+handler403 = "openagents_site.error_pages.refused"
+handler404 = "openagents_site.error_pages.not_found"
+handler500 = "openagents_site.error_pages.failed"

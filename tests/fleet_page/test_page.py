@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from datetime import timedelta
 from html import unescape
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -214,6 +216,16 @@ def test_the_part_that_is_asked_for_again_comes_without_output_and_stays_the_sam
     assert "hello" not in first.content.decode()
     assert "make test" in first.content.decode()
     assert re.sub(r"\d+ s<", "<", first.content.decode()) == re.sub(r"\d+ s<", "<", second.content.decode())
+
+
+def test_the_list_of_runs_in_a_terminal_shows_what_is_wanted_too(attempt: Assignment) -> None:
+    out = io.StringIO()
+
+    call_command("runs", "list", stdout=out)
+
+    assert attempt.command
+    assert attempt.command.split("\n")[0] in out.getvalue()
+    assert "Made by OpenAgents" not in out.getvalue()
 
 
 def test_a_run_of_an_attempt_shows_its_issue_and_what_is_wanted_there(

@@ -84,7 +84,7 @@ def test_a_dry_run_says_what_would_be_done_and_why(fleet: list[Box], provider: F
     assert status == 0
     assert "bx_22222223 expired stop (ttl_expired) its time was up" in words
     assert "bx_99999999 stop it has our name, and no row claims it" in words
-    assert "3 rows, 3 boxes at the provider, 1 need nothing; nothing was done" in words
+    assert "3 rows, 3 boxes at the provider, 1 needs nothing; nothing was done" in words
     assert all(again(box).last_reconciled_at is None for box in fleet)
     assert not ReconciliationEvent.objects.exists()
     assert {call.request.method for call in provider.calls()} == {"GET"}

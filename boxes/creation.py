@@ -8,7 +8,7 @@ from uuid import UUID
 from base import notify
 from base.clock import database_now
 from base.faults import declare, fault_point
-from boxes import admission, budgets
+from boxes import admission, budgets, selectors
 from boxes.budgets import SpentBudget
 from boxes.client import BoxClient, client
 from boxes.errors import ProviderCode, ProviderError, Refused
@@ -47,7 +47,19 @@ def create_box(
         return box
     fault_point(RESERVED)
     _attempt(box)
-    return Box.objects.get(pk=box.pk)
+    return _as_it_is_now(box)
+
+
+def has_settled_in(box: Box) -> bool:
+    """Whether this new box needs nothing more of its creation, by its row as it is now. Raises as `create_box` if the
+    provider has refused it meanwhile."""
+    return is_settled_in(_as_it_is_now(box))
+
+
+def _as_it_is_now(box: Box) -> Box:
+    if not selectors.reread(box):
+        raise Refused(ProviderCode.REFUSED, log_detail="refused when a worker asked again")
+    return box
 
 
 def _refuse_while_held(create_key: str | None) -> None:

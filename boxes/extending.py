@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 import structlog
 
 from base.clock import database_now
+from boxes import selectors
 from boxes.client import client
 from boxes.conf import box_api
-from boxes.errors import BoxNotReady, BoxStopped, InvalidRequest, LifetimeReached
+from boxes.errors import BoxNotFound, BoxNotReady, BoxStopped, InvalidRequest, LifetimeReached
 from boxes.lifetime import latest_end
 from boxes.models import Box
 
@@ -24,12 +25,13 @@ def extend_box(box: Box, seconds: int) -> Box:
 
     The provider is told before the ledger says so: if that fails nothing is extended, and the request may be repeated.
     Raises InvalidRequest for `seconds` below 1, LifetimeReached if it cannot live any longer, BoxStopped, BoxNotReady before
-    the provider's id is known, ProviderError.
+    the provider's id is known, BoxNotFound if the provider refused to make it meanwhile, ProviderError.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int) or seconds < 1:
         raise InvalidRequest(detail="A box is extended by a whole number of seconds, at least 1.")
     while True:
-        box.refresh_from_db()
+        if not selectors.reread(box):
+            raise BoxNotFound
         end = _end_after(box, seconds)
         now = database_now()
         _move_provider_end(box, end, now)

@@ -35,6 +35,15 @@ def find_anywhere(ref: str | UUID) -> Box | None:
     return matching(Box.objects.all(), ref)
 
 
+def reread(box: Box) -> bool:
+    """Read the row again; False if it is gone: a reservation whose box the provider refused. One query."""
+    try:
+        box.refresh_from_db()
+    except Box.DoesNotExist:
+        return False
+    return True
+
+
 def matching(boxes: QuerySet[Box], ref: str | UUID) -> Box | None:
     """The box that `ref` means: by our id, else by provider id, else by label.
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from boxes import activity, selectors
 from boxes.commands import CommandOutput, run_command
-from boxes.creation import create_box
+from boxes.creation import create_box, has_settled_in
 from boxes.ending import forget_box
 from boxes.errors import BoxNotFound
 from boxes.extending import extend_box
@@ -20,6 +20,7 @@ __all__ = [
     "extend_box",
     "forget_box",
     "get_box",
+    "has_settled_in",
     "list_boxes",
     "provider_ownership_marker",
     "run_command",

@@ -63,17 +63,9 @@ def stop_box(conversation_id: UUID, box_ref: str) -> Box:
         raise BoxStopped
     if claim == "claimed":
         carry_out(box, StopReason.USER_REQUESTED)
-    if not _reread(box):
+    if not selectors.reread(box):
         raise BoxNotFound("box_not_owned")
     return box
-
-
-def _reread(box: Box) -> bool:
-    try:
-        box.refresh_from_db()
-    except Box.DoesNotExist:
-        return False
-    return True
 
 
 def carry_out(box: Box, reason: StopReason, *, by_pass: bool = False) -> bool:
@@ -105,7 +97,7 @@ def claim_stop(box: Box, reason: StopReason) -> Claim:
             _CLAIM, {"id": box.pk, "reason": reason, "seconds": CLAIM_SECONDS, "due_in": CLAIM_SECONDS}
         )
         row = cursor.fetchone()
-    if not _reread(box):
+    if not selectors.reread(box):
         return "already_stopped"  # the creation was refused meanwhile, and the reservation is gone
     if row is None:
         return "already_stopped" if box.stopped_at else "in_flight"

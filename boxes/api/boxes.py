@@ -103,13 +103,8 @@ def _create(request: Request, wanted: dict[str, Any], ticket: UUID) -> Answer:
         conversation.id, label=wanted["label"], budgeted=wanted["budgeted"], create_key=f"api-{ticket}"
     )
     if wanted["wait"] and not is_settled_in(box):
-        wakeups.wait_until(f"box:{box.pk}", lambda: _settled_in(box), seconds=wanted["wait"])
+        wakeups.wait_until(f"box:{box.pk}", lambda: services.has_settled_in(box), seconds=wanted["wait"])
     return Answer(202, show(box))
-
-
-def _settled_in(box: Box) -> bool:
-    box.refresh_from_db()
-    return is_settled_in(box)
 
 
 class BoxDetail(ApiView):

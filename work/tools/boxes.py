@@ -15,8 +15,6 @@ from accounts.rates import RateLimited
 from accounts.scopes import Scope
 from base import connections, wakeups
 from boxes import services as boxes
-from boxes.models import Box
-from boxes.provisioning import is_settled_in
 from runs import services as runs
 from runs.models import Run
 from runs.watching import key_of
@@ -44,7 +42,7 @@ def box_new(call: Invocation) -> ToolResult:
     job_boxes.note(call.job_id, key)
     box = boxes.create_box(call.conversation_id, label=call.arguments.get("label"), create_key=key)
     job_boxes.bind(call.job_id, key, box)
-    _wait(f"box:{box.pk}", lambda: _is_settled(box), BOX_READY_SECONDS, call)
+    _wait(f"box:{box.pk}", lambda: boxes.has_settled_in(box), BOX_READY_SECONDS, call)
     return ToolResult(
         {"box": box.label, "id": str(box.pk), "state": box.state, "setup": box.setup_status},
         receipts=[f"box:{box.pk}"],
@@ -100,11 +98,6 @@ def _wait(key: str, met: Callable[[], bool], seconds: float, call: Invocation) -
     while not call.stop.is_set and not met() and (left := until - time.monotonic()) > 0:
         wakeups.wait_until(key, lambda: call.stop.is_set or met(), seconds=min(left, NAP_SECONDS))
     connections.release()
-
-
-def _is_settled(box: Box) -> bool:
-    box.refresh_from_db()
-    return is_settled_in(box)
 
 
 def _has_ended(run: Run) -> bool:

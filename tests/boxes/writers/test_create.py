@@ -12,8 +12,8 @@ from django.db import connection
 from django.utils import timezone
 
 from base import faults
-from boxes import services
-from boxes.errors import BoxError, ProviderError
+from boxes import creation, services
+from boxes.errors import BoxError, ProviderError, Refused
 from boxes.models import Box, Installation
 from boxes.provisioning.calls import CALLED
 from conversations.models import Conversation
@@ -208,6 +208,34 @@ def test_a_name_that_could_not_be_given_is_given_by_the_worker(
 
     assert again(box).marked_at is not None
     assert provider.existing()[0].name == services.provider_ownership_marker()
+
+
+def test_a_box_that_a_worker_was_refused_meanwhile_is_a_refusal(
+    conversation: Conversation, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = creation._attempt
+
+    def attempt_and_forget(box: Box) -> None:
+        attempt(box)
+        Box.objects.filter(pk=box.pk)._raw_delete(using="default")
+
+    provider.next("create", drop_before=True)
+    monkeypatch.setattr(creation, "_attempt", attempt_and_forget)
+
+    with pytest.raises(Refused):
+        services.create_box(conversation.id)
+
+
+def test_a_new_box_that_is_gone_while_it_is_waited_for_is_a_refusal(
+    conversation: Conversation, provider: FakeProvider
+) -> None:
+    provider.next("create", drop_before=True)
+    box = services.create_box(conversation.id)
+    assert not services.has_settled_in(box)
+    Box.objects.filter(pk=box.pk)._raw_delete(using="default")
+
+    with pytest.raises(Refused):
+        services.has_settled_in(box)
 
 
 def test_the_same_create_key_is_the_same_box(conversation: Conversation, provider: FakeProvider) -> None:

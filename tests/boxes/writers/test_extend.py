@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from base.clock import database_now
 from boxes import services
-from boxes.errors import BoxNotReady, BoxStopped, InvalidRequest, LifetimeReached, ProviderError
+from boxes.errors import BoxNotFound, BoxNotReady, BoxStopped, InvalidRequest, LifetimeReached, ProviderError
 from boxes.lifetime import EndRule, latest_end, lease_end
 from boxes.models import Box
+from conversations.models import Conversation
 from tests.boxes.writers.conftest import MakeBox
 from tests.boxes.writers.driving import again
 from tests.fakes.provider import FakeProvider
@@ -152,3 +153,14 @@ class TestExtending:
 
         assert again(box).expires_at == before + timedelta(seconds=1800)
         assert provider.calls("patch")[-1].json == {"ttlSeconds": pytest.approx(3000 + 1800, abs=5)}
+
+
+def test_a_box_whose_creation_was_refused_meanwhile_is_not_there(
+    conversation: Conversation, provider: FakeProvider
+) -> None:
+    provider.next("create", drop_before=True)
+    box = services.create_box(conversation.id)
+    Box.objects.filter(pk=box.pk)._raw_delete(using="default")
+
+    with pytest.raises(BoxNotFound):
+        services.extend_box(box, 60)

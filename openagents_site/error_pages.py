@@ -7,6 +7,8 @@ from django.template.loader import render_to_string
 
 from base.api import errors
 
+PLAIN = "<!doctype html><title>{title}</title><h1>{title}</h1><p>{said}</p>"
+
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404."""
@@ -34,4 +36,9 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 def _page(status: int, title: str, said: str) -> HttpResponse:
     """Rendered without the request: who is signed in would be asked of the database."""
-    return HttpResponse(render_to_string("error.html", {"title": title, "said": said}), status=status)
+    words = {"title": title, "said": said}
+    try:
+        text = render_to_string("error.html", words)
+    except ValueError:  # the static files have not been collected: there is no style to name
+        text = PLAIN.format(**words)
+    return HttpResponse(text, status=status)

@@ -187,7 +187,7 @@ def test_what_an_operator_does_by_hand_names_the_command(monkeypatch: pytest.Mon
     from openagents_site import command_line
 
     seen: list[Any] = []
-    monkeypatch.setattr(command_line, "execute_from_command_line", lambda _: seen.append(current_context()))
+    monkeypatch.setattr(command_line._Utility, "execute", lambda _: seen.append(current_context()))
 
     command_line.main(["manage.py", "runs", "list"])
     command_line.main(["manage.py", "check"])

@@ -38,3 +38,15 @@ def test_a_program_is_told_of_a_failure_in_the_shape_of_the_api() -> None:
     answer = error_pages.failed(RequestFactory().get("/x", headers={"Accept": "*/*"}))
 
     assert (answer.status_code, answer["Content-Type"]) == (500, "application/json")
+
+
+def test_a_page_without_collected_files_is_still_that_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> str:
+        raise ValueError("Missing staticfiles manifest entry for 'site/page.css'")
+
+    monkeypatch.setattr("openagents_site.error_pages.render_to_string", missing)
+
+    answer = Client().get("/nope")
+
+    assert answer.status_code == 404
+    assert "There is nothing here" in answer.content.decode()

@@ -109,7 +109,7 @@ def test_the_doctor_sees_deliveries_that_nobody_takes_up(
         )
 
     (found,) = webhooks.deliveries()
-    assert (found.level, "deliveries are due" in found.seen) == (Level.BAD, True)
+    assert (found.level, "1 delivery is due" in found.seen) == (Level.BAD, True)
 
 
 def test_the_doctor_does_not_mind_a_slow_receiver(hook: Subscription, owner: User, box_of: BoxOf) -> None:
@@ -136,7 +136,7 @@ def test_the_doctor_sees_events_that_nobody_takes_up(hook: Subscription, owner: 
     Event.objects.update(occurred_at="2020-01-01T00:00:00Z")
 
     (found,) = webhooks.deliveries()
-    assert (found.level, "events wait" in found.seen) == (Level.BAD, True)
+    assert (found.level, "1 event waits" in found.seen) == (Level.BAD, True)
 
 
 def test_the_figures_tell_what_waits(

@@ -103,7 +103,7 @@ def test_a_fresh_clone_does_a_run_in_a_box_and_ends(once: tuple[int, str]) -> No
     assert "its credential is refused now: fatal: Authentication failed" in said
     assert re.search(r"box stopped after \d+ s; cost (\$\d|not settled yet)", said)
     assert re.search(
-        r"user  admin\n +password  kept in \S+/admin_password\n +token  kept in \S+/admin_token\n", said
+        r"user  admin\n +password  kept in .+/admin_password\n +token  kept in .+/admin_token\n", said
     )
     assert "Traceback" not in said
 

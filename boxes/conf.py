@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from base.addresses import is_this_machine
 from base.conf import resolve, setting
 
 
@@ -163,3 +165,8 @@ class BoxApi:
 def box_api() -> BoxApi:
     """The settings in force now. Raises ImproperlyConfigured for an unknown name or a value out of bounds."""
     return resolve(BoxApi, settings.BOX_API)
+
+
+def provider_is_here() -> bool:
+    """Whether the provider is on this machine: what runs in its boxes comes from a loopback address as well."""
+    return is_this_machine(urlsplit(box_api().base_url).hostname or "localhost")

@@ -12,10 +12,9 @@ from django.core import checks
 
 from base import hooks
 from base.amounts import counted
-from boxes.conf import box_api
+from boxes.conf import box_api, provider_is_here
 from forge.conf import storage_root
 from openagents_site.doctor import Finding, bad, good, warning
-from openagents_site.metrics.page import boxes_are_here
 from openagents_site.registry import drivers
 
 LEAST_FREE_BYTES = 1 << 30
@@ -59,7 +58,7 @@ def tls() -> list[Finding]:
 def webhook_secret() -> list[Finding]:
     if box_api().webhook_secret:
         return [good("webhooks", "/hooks/box takes signed deliveries")]
-    if boxes_are_here():
+    if provider_is_here():
         return [good("webhooks", "the provider on this machine is asked, and need not tell")]
     return [
         warning(

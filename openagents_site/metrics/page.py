@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -18,7 +16,7 @@ from accounts.services import scopes_of
 from base.addresses import is_this_machine
 from base.api.errors import body, status_of
 from base.errors import CodedError
-from boxes.conf import box_api
+from boxes.conf import provider_is_here
 from openagents_site.metrics.counters import registry
 
 FORWARDED = (
@@ -58,13 +56,8 @@ def refused(request: HttpRequest) -> CodedError | None:
         return _refused_token(request)
     if request.user.is_authenticated:
         return None if request.user.is_staff else StaffOnly()
-    is_open = settings.METRICS_TO_LOOPBACK and is_local(request) and not boxes_are_here()
+    is_open = settings.METRICS_TO_LOOPBACK and is_local(request) and not provider_is_here()
     return None if is_open else InvalidApiToken()
-
-
-def boxes_are_here() -> bool:
-    """Whether the provider is on this machine: what runs in its boxes comes from a loopback address as well."""
-    return is_this_machine(urlsplit(box_api().base_url).hostname or "localhost")
 
 
 def is_local(request: HttpRequest) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from tests.models.tables import Moves
 
@@ -92,6 +93,39 @@ class OneRow(RuleBasedStateMachine):
         why = attempted(f"truncate {self.table}")
         assert why is not None
         assert "referenced in a foreign key" in why, why
+
+
+class EndingRow(OneRow):
+    """A row whose `state` ends once, with one of `ends`. It keeps the columns in `identity` for ever, and those in `story` from
+    its end on."""
+
+    ends: ClassVar[frozenset[str]]
+    identity: ClassVar[Sequence[str]]
+    story: ClassVar[Sequence[str]]
+    state: str
+    account: dict[str, Any] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as the model has it."""
+        return self.state in self.ends
+
+    @rule(data=st.data())
+    def keeps_its_identity(self, data: st.DataObject) -> None:
+        self.assert_kept([data.draw(st.sampled_from(self.identity))])
+
+    @precondition(lambda self: self.is_over)
+    @rule(data=st.data())
+    def keeps_its_account(self, data: st.DataObject) -> None:
+        self.assert_kept([data.draw(st.sampled_from(self.story))])
+
+    def assert_same_account(self) -> None:
+        """What was first seen of its end is what is there now."""
+        if self.is_over:
+            row = self.row()
+            account = {column: getattr(row, column) for column in self.story}
+            self.account = self.account or account
+            assert account == self.account
 
 
 class undone:

@@ -17,7 +17,7 @@ from forge import assignments, credentials
 from forge.errors import InvalidCredential
 from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue, create_repository
-from tests.models.rows import OneRow, assert_legal, attempted, check, history_of, undone
+from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone
 from tests.models.tables import (
     ATTEMPT_ACCOUNT,
     ATTEMPT_ENDS,
@@ -31,10 +31,11 @@ pytestmark = pytest.mark.django_db
 ENDS = st.sampled_from(sorted(ATTEMPT_ENDS))
 
 
-class OneAttempt(OneRow):
+class OneAttempt(EndingRow):
     """`state`, its secrets (only the newest opens anything, and only while it lives), and whether its credential was revoked."""
 
     model = Assignment
+    ends, identity, story = ATTEMPT_ENDS, ATTEMPT_IDENTITY, ATTEMPT_ACCOUNT
     owner: User
     issue: Issue
     box: Box
@@ -61,11 +62,6 @@ class OneAttempt(OneRow):
         )  # fmt: skip
         self.row_id, self.state, self.secrets = made.pk, "admitted", [secret.plaintext]
         self.revoked = False
-        self.account: dict[str, Any] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in ATTEMPT_ENDS
 
     @rule()
     def start(self) -> None:
@@ -143,20 +139,11 @@ class OneAttempt(OneRow):
     def gets_no_new_secret(self) -> None:
         assert "no new secret" in str(self.on_credential("token_digest = decode(repeat('07', 32), 'hex')"))
 
-    @rule(column=st.sampled_from(ATTEMPT_IDENTITY))
-    def keeps_its_identity(self, column: str) -> None:
-        self.assert_kept([column])
-
     @rule(column=st.sampled_from(CREDENTIAL_IDENTITY))
     def its_credential_keeps_its_own(self, column: str) -> None:
         value = "true" if column == "branch" else None
         why = self.on_credential(f"{column} = {'%s' if value else 'null'}", *([value] if value else []))
         assert "credential identity is immutable" in str(why)
-
-    @precondition(lambda self: self.is_over)
-    @rule(column=st.sampled_from(ATTEMPT_ACCOUNT))
-    def keeps_its_account(self, column: str) -> None:
-        self.assert_kept([column])
 
     @rule()
     def stays(self) -> None:
@@ -193,10 +180,7 @@ class OneAttempt(OneRow):
             return
         row = Assignment.objects.select_related("credential").get(pk=self.row_id)
         assert (row.state, row.credential.revoked_at is not None) == (self.state, self.revoked)
-        if self.is_over:
-            account = {column: getattr(row, column) for column in ATTEMPT_ACCOUNT}
-            self.account = self.account or account
-            assert account == self.account
+        self.assert_same_account()
 
     def assert_history(self) -> None:
         states = history_of("forge_assignments_history", "state", self.row_id)

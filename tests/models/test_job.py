@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from base.pump import Holder
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
-from tests.models.rows import OneRow, assert_legal, attempted, check, history_of
+from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of
 from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES, JOB_ONCE
 from work.errors import InvalidTransition, JobFenced, JobHeld, JobTerminal, WorkError
 from work.models import Job
@@ -31,10 +31,11 @@ AGES = st.integers(0, 2)
 EQUAL_FAILURES = 5
 
 
-class OneJob(OneRow):
+class OneJob(EndingRow):
     """`age` is how many claims a writer is behind: only 0 may write."""
 
     model = Job
+    ends, identity, story = JOB_ENDS, JOB_IDENTITY, JOB_ACCOUNT
     conversation: Conversation
 
     @initialize()
@@ -47,11 +48,6 @@ class OneJob(OneRow):
         self.row_id, self.state, self.generation = made.pk, "queued", 0
         self.held = self.cancel_asked = False
         self.failures = 0
-        self.account: dict[str, Any] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in JOB_ENDS
 
     def answer(self, write: Any, *refusals: type[WorkError] | None) -> Any:
         """What the write answers; None if it is refused as the first of `refusals` that is one says."""
@@ -133,15 +129,6 @@ class OneJob(OneRow):
         if why is None:
             self.state, self.held = end, False
 
-    @rule(column=st.sampled_from(JOB_IDENTITY))
-    def keeps_its_identity(self, column: str) -> None:
-        self.assert_kept([column])
-
-    @precondition(lambda self: self.is_over)
-    @rule(column=st.sampled_from(JOB_ACCOUNT))
-    def keeps_its_account(self, column: str) -> None:
-        self.assert_kept([column])
-
     @rule()
     def never_gets_younger(self) -> None:
         """An old holder cannot be made the newest again."""
@@ -162,11 +149,8 @@ class OneJob(OneRow):
         row = self.row()
         assert (row.status, row.generation) == (self.state, self.generation)
         assert (row.lease_expires_at is not None) == self.held
-        if self.is_over:
-            assert row.report.strip()
-            account = {column: getattr(row, column) for column in JOB_ACCOUNT}
-            self.account = self.account or account
-            assert account == self.account
+        assert not self.is_over or row.report.strip()
+        self.assert_same_account()
 
     def assert_history(self) -> None:
         assert_legal(history_of("work_jobs_history", "status", self.row_id), JOB_MOVES, "queued", self.state)

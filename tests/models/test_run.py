@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from base.clock import database_now
 from base.pump import Holder
@@ -17,17 +17,18 @@ from conversations.services import ensure_conversation
 from runs.driver import claim
 from runs.models import Run
 from runs.services import cancel, finish, record_poll
-from tests.models.rows import OneRow, assert_legal, attempted, check, history_of, undone
+from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone
 from tests.models.tables import RUN_ACCOUNT, RUN_ENDS, RUN_IDENTITY, RUN_MOVES, RUN_ONCE
 
 pytestmark = pytest.mark.django_db
 LIVE = frozenset(RUN_MOVES) - RUN_ENDS
 
 
-class OneRun(OneRow):
+class OneRun(EndingRow):
     """`state`, whether somebody holds it, whether the right to dispatch was given, and what was once said of it."""
 
     model = Run
+    ends, identity, story = RUN_ENDS, RUN_IDENTITY, RUN_ACCOUNT
     box: Box
 
     @initialize()
@@ -46,11 +47,6 @@ class OneRun(OneRow):
         self.row_id, self.state, self.generation = made.pk, "admitted", 0
         self.held = self.dispatch_given = self.cancel_asked = False
         self.kill: bool | None = None
-        self.account: dict[str, Any] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in RUN_ENDS
 
     @rule()
     def claim(self) -> None:
@@ -121,15 +117,6 @@ class OneRun(OneRow):
         assert (self.put("kill_confirmed", confirmed) is None) == allowed
         self.kill = confirmed if allowed else self.kill
 
-    @rule(column=st.sampled_from(RUN_IDENTITY))
-    def keeps_its_identity(self, column: str) -> None:
-        self.assert_kept([column])
-
-    @precondition(lambda self: self.is_over)
-    @rule(column=st.sampled_from(RUN_ACCOUNT))
-    def keeps_its_account(self, column: str) -> None:
-        self.assert_kept([column])
-
     @rule()
     def says_it_once(self) -> None:
         self.assert_said_once(RUN_ONCE)
@@ -160,10 +147,7 @@ class OneRun(OneRow):
         row = self.row()
         assert (row.state, row.kill_confirmed, row.generation) == (self.state, self.kill, self.generation)
         assert (row.cancellation_requested_at is not None) == self.cancel_asked
-        if self.is_over:
-            account = {column: getattr(row, column) for column in RUN_ACCOUNT}
-            self.account = self.account or account
-            assert account == self.account
+        self.assert_same_account()
 
     def assert_history(self) -> None:
         states = history_of("box_runs_history", "state", self.row_id)

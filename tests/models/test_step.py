@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from base.pump import Holder
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
-from tests.models.rows import OneRow, attempted, check, undone
+from tests.models.rows import EndingRow, attempted, check, undone
 from tests.models.tables import STEP_ACCOUNT, STEP_ENDS, STEP_IDENTITY, STEP_MOVES
 from tests.work.conftest import outcome_of
 from work.errors import JobFenced, JobNotAcceptingSteps, StepOutcomeConflict, StepTerminal, WorkError
@@ -34,10 +34,11 @@ OF_A_JOB = {"interrupted": "interrupted", "cancelled": "cancelled", "completed":
 """How an open step ends with its job."""
 
 
-class OneStep(OneRow):
+class OneStep(EndingRow):
     """`state` is the step's; `age` is how many claims of its job a writer is behind: only 0 may write."""
 
     model = JobStep
+    ends, identity, story = STEP_ENDS, STEP_IDENTITY, STEP_ACCOUNT
     conversation: Conversation
 
     @initialize()
@@ -50,11 +51,6 @@ class OneStep(OneRow):
         made = request_job_step(self.job, self.generation, provider_call_id="call", tool_name="look")
         self.row_id, self.state = made.pk, "requested"
         self.goes_on, self.told = True, False
-        self.account: dict[str, Any] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in STEP_ENDS
 
     def answer(self, write: Any, age: int, refusal: type[WorkError] | None = None) -> Any:
         """What the write answers; None if it is refused: for its job, its age, or as `refusal` says."""
@@ -130,15 +126,6 @@ class OneStep(OneRow):
         allowed = state in STEP_MOVES[self.state] and (not self.is_over or changes_nothing)
         assert (why is None) == allowed, why
 
-    @rule(column=st.sampled_from(STEP_IDENTITY))
-    def keeps_its_identity(self, column: str) -> None:
-        self.assert_kept([column])
-
-    @precondition(lambda self: self.is_over)
-    @rule(column=st.sampled_from(STEP_ACCOUNT))
-    def keeps_its_account(self, column: str) -> None:
-        self.assert_kept([column])
-
     @rule()
     def stays(self) -> None:
         assert "Cannot delete" in str(attempted("delete from work_job_steps where id = %s", self.row_id))
@@ -158,10 +145,7 @@ class OneStep(OneRow):
         row = self.row()
         assert row.status == self.state
         assert (row.completed_at is not None) == self.is_over
-        if self.is_over:
-            account = {column: getattr(row, column) for column in STEP_ACCOUNT}
-            self.account = self.account or account
-            assert account == self.account
+        self.assert_same_account()
 
 
 _TOLD = "completed_at = clock_timestamp(), outcome_digest = repeat('a', 64), executor_id = 'host'"

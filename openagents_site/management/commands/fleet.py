@@ -23,13 +23,8 @@ from boxes.models import Box
 from openagents_site.fleet import FleetBox, fleet_boxes
 
 HEADINGS = ("LABEL", "BOX", "STATE", "AGE", "ENDS", "IDLE SINCE", "RUN", "LAST LINE")
-SPARE = (
-    "IDLE SINCE",
-    "LAST LINE",
-    "AGE",
-    "ENDS",
-    "LABEL",
-)  # what a narrow terminal does without, first ones first
+SPARE = ("IDLE SINCE", "LAST LINE", "AGE", "ENDS", "LABEL")
+"""What a narrow terminal does without, first ones first."""
 SHORTEST_PAUSE = 0.5
 LONGEST_PAUSE = 3600.0
 

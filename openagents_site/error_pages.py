@@ -38,7 +38,7 @@ def _page(status: int, title: str, said: str) -> HttpResponse:
     """Rendered without the request: who is signed in would be asked of the database."""
     words = {"title": title, "said": said}
     try:
-        text = render_to_string("error.html", words)
+        text: str = render_to_string("error.html", words)
     except ValueError:  # the static files have not been collected: there is no style to name
         text = PLAIN.format(**words)
     return HttpResponse(text, status=status)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from django.db import connection
 
 from base import notify, wakeups
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -78,23 +78,23 @@ def test_it_holds_no_database_connection_while_it_waits(told):
 
 
 def test_a_hundred_waiters_share_one_listening_connection(transactional_db):
-    woken = []
-    wakeups.of_this_process._ensure_listening()
-    while not listening_connections():
-        time.sleep(0.01)
+    told, woken = threading.Event(), []
 
     def wait() -> None:
         with wakeups.of_this_process.waiting_for("many") as event:
-            woken.append(event.wait(30))
+            while is_woken := event.wait(60):  # the start of the listening wakes everybody too
+                event.clear()
+                if told.is_set():
+                    break
+            woken.append(is_woken)
 
     threads = [threading.Thread(target=wait) for _ in range(100)]
     for thread in threads:
         thread.start()
-    while len(wakeups.of_this_process._waiters.get("many", ())) < 100:
-        time.sleep(0.01)
+    eventually(lambda: len(wakeups.of_this_process._waiters.get("many", ())) == 100)
 
-    while listening_connections() != 1:  # that of an earlier test may be there a moment longer
-        time.sleep(0.01)
+    eventually(lambda: listening_connections() == 1)  # that of an earlier test may be there a moment longer
+    told.set()
     notify.notify(notify.CHANGED, "many")
     for thread in threads:
         thread.join()
@@ -104,8 +104,7 @@ def test_a_hundred_waiters_share_one_listening_connection(transactional_db):
 def test_it_listens_again_after_its_connection_was_cut(transactional_db, monkeypatch):
     monkeypatch.setattr(wakeups, "RECONNECT_SECONDS", 0.01)
     with wakeups.of_this_process.waiting_for("cut") as event:
-        while not listening_connections():
-            time.sleep(0.01)
+        eventually(listening_connections)
         event.clear()
         with connection.cursor() as cursor:
             cursor.execute(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 
 from . import rules
 from .detectors import Hit, Seen, visible
-from .patterns import GAP, Literal, greedy
+from .escapes import ESCAPE
+from .patterns import GAP, Literal, Pattern, Some, greedy
 from .skeleton import Skeleton
 
 
@@ -48,12 +49,15 @@ class Listed:
 
 
 class SecretWord:
-    """Words of 40 to 100 URL-safe characters that `is_secret` knows, also where gaps divide them or end them."""
+    """Words of 40 to 100 URL-safe characters that `is_secret` knows, also where gaps divide them or end them, and behind an
+    escape."""
 
     word_starts = string.ascii_letters + string.digits + "_-"
 
     _WORD = f"[{rules.WORD}]++" + greedy(f"\0{{1,8}}+[{rules.WORD}]++", 0, 8)
-    _RUN, _RUN_HERE = re.compile(rf"(?<![{rules.WORD}]){_WORD}"), re.compile(_WORD)
+    _RUN = re.compile(rf"(?:(?<![{rules.WORD}])|{ESCAPE.leading()})({_WORD})")
+    _RUN_HERE = re.compile(_WORD)
+    _ESCAPED = Pattern((ESCAPE, Some(rules.WORD, 1, 1)))
     _BEGUN = re.compile(f"[{rules.WORD}]" + greedy(f"\0{{0,8}}+[{rules.WORD}]", 0, 99) + "\0{0,8}+\\Z")
     _PART = re.compile(rf"[{rules.WORD}]++")
 
@@ -61,14 +65,28 @@ class SecretWord:
         self.is_secret = is_secret
 
     def find(self, text: str, position: int, seen: Seen, *, final: bool) -> Hit | None:
-        visible_end = len(text.rstrip(GAP))
+        first, visible_end = position, len(text.rstrip(GAP))
         while match := self._RUN.search(text, position):
             if match.end() - match.start() >= rules.SECRET_WORD_LEAST or match.end() >= visible_end:
-                hit = self._judged(text, match, final=final)
+                hit = self._in_run(text, match, final=final)
                 if hit:
                     return hit
             position = match.start() + 1 if GAP in match[0] else match.end()
-        return None
+        return None if final else self._begun_escape(text, first)
+
+    def _in_run(self, text: str, run: re.Match[str], *, final: bool) -> Hit | None:
+        """What follows an escape may be a secret, and so may what only seems to have one in it."""
+        starts = [part.start() for part in self._PART.finditer(text, run.start(), run.start(1))]
+        words = (self._RUN_HERE.match(text, start) for start in [*starts, run.start(1)])
+        hits = [hit for word in words if word and (hit := self._judged(text, word, final=final))]
+        if any(hit.end is None for hit in hits):
+            return Hit(run.start())
+        return hits[0] if hits else None
+
+    def _begun_escape(self, text: str, position: int) -> Hit | None:
+        window = self._ESCAPED.longest * (9 if GAP in text else 1)
+        begun = self._ESCAPED.begun.search(text, max(position, len(text) - window))
+        return Hit(begun.start()) if begun else None
 
     def find_here(self, text: str, position: int, *, final: bool) -> Hit | None:
         match = self._RUN_HERE.match(text, position)

@@ -47,6 +47,10 @@ class Literal:
     def begun(self, rest: str) -> str:
         return "(?:" + "|".join(_chain(self.characters(text), rest) for text in self.texts) + ")"
 
+    @property
+    def longest(self) -> int:
+        return max(map(len, self.texts))
+
 
 @dataclass(frozen=True, slots=True)
 class Some:
@@ -64,6 +68,10 @@ class Some:
 
     def begun(self, rest: str) -> str:
         return greedy(f"[{self.characters}]{_GAPS}", 0, self.most) + f"(?:\\Z|{rest})"
+
+    @property
+    def longest(self) -> int:
+        return self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +97,40 @@ class Run:
     def begun(self, rest: str) -> str:
         return greedy(f"[{self.characters}]{_GAPS}", 0, self.most - 1) + "\\Z"
 
+    @property
+    def longest(self) -> int:
+        return self.most
 
-Part = Literal | Some | Run
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of several sequences of parts; never the last part of a pattern."""
+
+    sequences: tuple[tuple[Literal | Some, ...], ...]
+
+    def whole(self) -> str:
+        raise ValueError("a choice does not come last")
+
+    def leading(self) -> str:
+        return "(?:" + "|".join("".join(part.leading() for part in parts) for parts in self.sequences) + ")"
+
+    def begun(self, rest: str) -> str:
+        return "(?:" + "|".join(_begun(parts, rest) for parts in self.sequences) + ")"
+
+    @property
+    def longest(self) -> int:
+        return max(sum(part.longest for part in parts) for parts in self.sequences)
+
+
+Part = Literal | Some | Run | OneOf
 _NEVER = "(?!)"
+
+
+def _begun(parts: tuple[Part, ...], rest: str) -> str:
+    """The parts in order, where the text may end inside any of them."""
+    for part in reversed(parts):
+        rest = part.begun(rest)
+    return rest
 
 
 def _chain(characters: list[str], rest: str) -> str:
@@ -120,17 +159,12 @@ class Pattern:
     @cached_property
     def begun(self) -> re.Pattern[str]:
         """A beginning of the pattern at the end of the text."""
-        expression = _NEVER
-        for part in reversed(self.parts):
-            expression = part.begun(expression)
-        return re.compile(expression)
+        return re.compile(_begun(self.parts, _NEVER))
 
     @cached_property
     def longest(self) -> int:
         """No match has more characters, gaps not counted."""
-        return sum(
-            max(map(len, part.texts)) if isinstance(part, Literal) else part.most for part in self.parts
-        )
+        return sum(part.longest for part in self.parts)
 
     @property
     def _leading(self) -> str:

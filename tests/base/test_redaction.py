@@ -78,8 +78,30 @@ SHOWN = [
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "PWD=/root/work",
     "skeleton sk-short",
+    r"C:\task-queue-of-the-whole-house 100%task-queue-of-the-whole-house",
+    "highs_and_lows_of_the_whole_summer [y/n] 50% arr[12] done",
     "日本🙂é",
 ]
+
+
+ESCAPES = [
+    *[r"\n", r"\t", r"\r", r"\\n", r"\0", r"\033[0m", r"\e[1;38;5;208m", r"\x1b[K", "^[[32m", "[0m"],
+    *[r"\x22", r"\u0022", r"\u003D", "%3D", "%0a", "%2520%20"],
+]
+
+ESCAPED = {
+    r'{"text": "Authorization: \nBearer abc.def"}': r'{"text": "Authorization: \n[REDACTED]"}',
+    r'{"out": "{\"password\": \"correct horse\"}"}': r'{"out": "{\"password\": \"[REDACTED]"}"}',
+    r"{\"api_key\":\"hunter22\"}": r'{\"api_key\":\"[REDACTED]"}',
+    r"x\\\"db_password\\\" = \\\"hunter22\\\"": r"x\\\"db_password\\\" = \\\"[REDACTED]" + '"',
+    r"https:\/\/user:pa55@host.example\/path x": "[REDACTED_URL] x",
+    r"https://host/cb?a=1\u0026access_token=abc x": "[REDACTED_URL] x",
+}
+
+
+@pytest.mark.parametrize("text", ESCAPED)
+def test_what_was_escaped_is_withheld_too(text: str) -> None:
+    assert redact(text) == ESCAPED[text]
 
 
 @pytest.mark.parametrize("text", WITHHELD)
@@ -101,6 +123,8 @@ def test_a_token_is_withheld_from_its_shortest_length_on(rule: object) -> None:
     assert redact(f"({shortest})") == "([REDACTED])"
     assert redact(f"({shortest[:-1]})") == f"({shortest[:-1]})"
     assert redact(f"x{shortest}") == f"x{shortest}"
+    for escape in ESCAPES:
+        assert redact(f"x{escape}{shortest}") == f"x{escape}[REDACTED]"
 
 
 @pytest.mark.parametrize("gap", ["\r", "\x1b[31m", "\x1b[0m\x1b[1m", "\0", "\x07", "\u200b", "\x1b(B"])
@@ -155,7 +179,18 @@ def test_words_are_judged_by_the_callback(length: int) -> None:
     assert asked == ([word] if 40 <= length <= 100 else [])
 
 
-@pytest.mark.parametrize("text", ["{}", "x:{}@host", "bar\r{}", "{}\rmore", "\x1b[32m{}\x1b[0m", "={}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "x:{}@host",
+        "bar\r{}",
+        "{}\rmore",
+        "\x1b[32m{}\x1b[0m",
+        "={}\n",
+        *["x" + escape + "{}" for escape in ESCAPES],
+    ],
+)
 @pytest.mark.parametrize("cut", [None, 1, 20, 42])
 def test_a_secret_word_is_found_between_whatever_is_around_it(text: str, cut: int | None) -> None:
     word = "Zz0-_" * 8 + "end"

@@ -65,6 +65,7 @@ def test_import_brings_every_branch_and_tag_with_a_receipt(owner, tmp_path, caps
 
 def test_issues_are_listed_with_their_attempts(owner, repository, box, no_provider, capsys):
     create_issue(repository, title="Mend \x1b[31mit")
+    create_issue(repository, title="[/fix] an [red]unclosed[/] " + "title " * 20 + "ends")
     create_issue(repository, title="Leave it")
     assignments.create(requesting_user=owner, repository_id=repository.pk, issue_number=1, box_id=box.pk)
     capsys.readouterr()
@@ -76,10 +77,11 @@ def test_issues_are_listed_with_their_attempts(owner, repository, box, no_provid
     call_command("forge", "issues", "owner/project", "--limit", "9" * 30)
 
     assert "Leave it" in shown
+    assert "[/fix] an [red]unclosed[/] " + "title " * 20 + "ends\n" in shown
     assert "running" in shown
     assert "\x1b[31m" not in shown
     assert json.loads(one) == {
-        "number": 2,
+        "number": 3,
         "state": "open",
         "title": "Leave it",
         "attempts": [],

@@ -29,6 +29,11 @@ def said(*arguments: str) -> str:
     return out.getvalue()
 
 
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def grow_old(days: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -47,6 +52,34 @@ def test_the_command_lists_and_shows_without_secrets(owner: User, receiver: Rece
         assert "run.*" in text
         assert "hidden" not in text
         assert secret not in text
+
+
+def test_lists_fit_into_a_narrow_terminal_and_name_rows_well_enough(
+    hook: Subscription, owner: User, box_of: BoxOf, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    box_of(owner)
+    deliver()
+
+    for line, row in (
+        (in_a_terminal("list"), hook),
+        (in_a_terminal("deliveries", str(hook.pk)[:8]), only_delivery()),
+    ):
+        assert len(line) <= 60
+        assert row.__class__.objects.get(pk__startswith=line.split()[0]) == row
+
+
+def in_a_terminal(*arguments: str) -> str:
+    """The one row of a list, in one line."""
+    terminal = Terminal()
+    call_command("webhooks", *arguments, stdout=terminal)
+    _headings, row = terminal.getvalue().splitlines()
+    return row
+
+
+def test_a_state_that_is_none_is_refused(hook: Subscription) -> None:
+    with pytest.raises(CommandError, match="invalid choice: 'sent'"):
+        said("deliveries", str(hook.pk), "--state", "sent")
 
 
 def test_the_command_switches_and_replays(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from rich.console import Console
-from rich.table import Table
 
-from base.console import row_limit
+from base.console import console_of, row_limit, table_of
 from base.errors import CodedError
-from base.text import display_text
 from forge import services
 from forge.assignments import attempts_for_issues
 from forge.assignments.objective import clone_url
@@ -20,6 +17,8 @@ from forge.importing import import_from
 from forge.management.finding import repository_called, user_called
 from forge.models import Issue, Repository
 from forge.states import IssueState, Visibility
+
+HEADINGS = ("#", "STATE", "ATTEMPTS", "TITLE")
 
 
 class Command(BaseCommand):
@@ -81,11 +80,11 @@ class Command(BaseCommand):
         for issue in found if json else ():
             self._print_json(issue, [one.state for one in attempts[issue.pk]])
         if not json:
-            table = Table("#", "state", "title", "attempts")
-            for issue in found:
-                states = ", ".join(one.state for one in attempts[issue.pk])
-                table.add_row(str(issue.number), issue.state, display_text(issue.title), states)
-            Console(file=cast("TextIO", self.stdout._out), highlight=False).print(table)
+            rows = [
+                (issue.number, issue.state, ", ".join(one.state for one in attempts[issue.pk]), issue.title)
+                for issue in found
+            ]
+            console_of(self.stdout).print(table_of(HEADINGS, rows, numbers=HEADINGS[:1]))
 
     def _print_json(self, issue: Issue, attempts: list[str]) -> None:
         says = {"number": issue.number, "state": issue.state, "title": issue.title, "attempts": attempts}

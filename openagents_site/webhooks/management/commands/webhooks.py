@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from base.clock import database_now
-from base.console import age, console_of, row_limit, row_named, table_of
+from base.console import SHORT_ID, age, console_of, fitting, row_limit, row_named, table_of
 from base.errors import CodedError
 from openagents_site.webhooks import subscriptions
 from openagents_site.webhooks.models import Delivery, Subscription
-from openagents_site.webhooks.states import DisabledReason
+from openagents_site.webhooks.states import DeliveryState, DisabledReason
 
 REFUSED = 1
 MOST_ROWS = 100_000
+HEADINGS = ("WEBHOOK", "OWNER", "STATE", "EVENTS", "ADDRESS")
+DELIVERY_HEADINGS = ("DELIVERY", "EVENT", "AGE", "STATE", "TRIES", "LAST")
 
 
 class Command(BaseCommand):
@@ -31,7 +34,7 @@ class Command(BaseCommand):
         actions.add_parser("show", help="one webhook").add_argument("webhook", metavar="WEBHOOK")
         one = actions.add_parser("deliveries", help="what a webhook was told, newest first")
         one.add_argument("webhook", metavar="WEBHOOK")
-        one.add_argument("--state", help="pending, delivered, exhausted or cancelled")
+        one.add_argument("--state", choices=DeliveryState.values, help="only those in this state")
         one.add_argument("--limit", type=row_limit, default=50, help="how many (default 50)")
         actions.add_parser("replay", help="send a delivery now").add_argument("delivery", metavar="DELIVERY")
         actions.add_parser("enable", help="switch a webhook on").add_argument("webhook", metavar="WEBHOOK")
@@ -45,13 +48,11 @@ class Command(BaseCommand):
 
     def _list(self, **_: Any) -> None:
         rows = Subscription.objects.select_related("owner")[:MOST_ROWS]
-        headings = ("WEBHOOK", "OWNER", "ADDRESS", "EVENTS", "STATE")
-        console_of(self.stdout).print(table_of(headings, [_cells(row) for row in rows]))
+        self._print_table(HEADINGS, [_cells(row) for row in rows], spare=("EVENTS", "OWNER"))
 
     def _show(self, webhook: str, **_: Any) -> None:
         found = row_named(Subscription.objects.select_related("owner"), webhook)
-        headings = ("WEBHOOK", "OWNER", "ADDRESS", "EVENTS", "STATE")
-        for heading, cell in zip(headings, _cells(found), strict=True):
+        for heading, cell in zip(HEADINGS, _cells(found), strict=True):
             self.stdout.write(f"{heading.lower()}: {cell}")
         self.stdout.write(f"for: {'everybody' if found.all_owners else 'its owner'}")
         self.stdout.write(f"description: {found.description}")
@@ -65,8 +66,17 @@ class Command(BaseCommand):
             (row.pk, row.event.event_type, age(now, row.created_at), row.state, row.attempts, row.last_status or row.last_error or "-")
             for row in chosen[: limit]
         ]  # fmt: skip
-        headings = ("DELIVERY", "EVENT", "AGE", "STATE", "TRIES", "LAST")
-        console_of(self.stdout).print(table_of(headings, rows, numbers=("TRIES",)))
+        self._print_table(DELIVERY_HEADINGS, rows, spare=("TRIES", "AGE"))
+
+    def _print_table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[object]], spare: Sequence[str]
+    ) -> None:
+        """Ids come first and are shortened in a terminal, where the last column is cut to its width."""
+        console = console_of(self.stdout)
+        if console.is_terminal:
+            short = [(str(row[0])[:SHORT_ID], *row[1:]) for row in rows]
+            headings, rows = fitting(headings, short, console.width, spare)
+        console.print(table_of(headings, rows, numbers=("TRIES",)))
 
     def _replay(self, delivery: str, **_: Any) -> None:
         found = row_named(Delivery.objects.select_related("subscription", "event"), delivery)
@@ -85,4 +95,4 @@ class Command(BaseCommand):
 
 def _cells(row: Subscription) -> tuple[object, ...]:
     state = "on" if row.is_enabled else f"off ({row.disabled_reason})"
-    return row.pk, row.owner.username, row.shown_url, ", ".join(row.event_types) or "all", state
+    return row.pk, row.owner.username, state, ", ".join(row.event_types) or "all", row.shown_url

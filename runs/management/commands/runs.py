@@ -13,7 +13,7 @@ from rich.text import Text
 
 from base.amounts import counted
 from base.clock import database_now
-from base.console import console_of, row_limit, row_named
+from base.console import console_of, plain, row_limit, row_named
 from base.text import display_text, storable
 from runs import console as shown
 from runs import services, streaming
@@ -105,9 +105,8 @@ class Command(BaseCommand):
             for news in streaming.follow(asked.pk, asked.last_output_offset):
                 if isinstance(news, streaming.Stands):
                     asked = news.run
-        self.console.print(
-            f"{asked.pk}: {shown.how_it_ended(asked) if asked.is_terminal else 'will be ended'}"
-        )
+        how = shown.how_it_ended(asked) if asked.is_terminal else "will be ended"
+        self.console.print(plain(f"{asked.pk}: {how}"))
 
     def _recover(self, **_: Any) -> None:
         self.console.print(f"{counted(services.recover(), 'run')} made due")

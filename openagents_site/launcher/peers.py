@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 WHEELS = "requirements-peers.txt"
 LINES_OF_REASON = 5  # the reason is not always in the last line
-ASKED = re.compile(r"^[ ]*(?:@|pytestmark\b.*)?needs\(\s*[\"']([a-z-]+)[\"']\s*\)", re.MULTILINE)
+ASKS = "needs"  # the mark of `tests/peers.py`
 
 
 class PeersMissing(Exception):
@@ -80,8 +80,16 @@ PEERS = {
 
 
 def asked_for(tests: Path) -> set[str]:
-    """The peers that a test below this folder asks for with `needs("NAME")`."""
-    return {name for path in tests.rglob("*.py") for name in ASKED.findall(path.read_text()) if name in PEERS}
+    """The peers that a test below this folder asks for with `needs("NAME")`, wherever that is written."""
+    texts = (path.read_text() for path in tests.rglob("*.py"))
+    return {name for text in texts if f"{ASKS}(" in text for name in _asked_in(text) if name in PEERS}
+
+
+def _asked_in(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(asked))]) if name == ASKS:
+                yield asked
 
 
 def install(names: Iterable[str], checkout: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from openagents_site.launcher import checks, peers, pytest_run
 from openagents_site.launcher.pytest_run import PytestReport
-from openagents_site.launcher.steps import Outcome, Step, run
+from openagents_site.launcher.steps import CHECKOUT, Outcome, Step, run
 
 TESTS = """
 import pytest
@@ -96,8 +96,17 @@ def test_only_peers_that_a_test_asks_for_are_installed(tmp_path: Path) -> None:
         '@needs("chromium")\ndef test(): ...\n@needs("unheard-of")\ndef test2(): ...\n'
     )
     (tmp_path / "test_more.py").write_text('pytestmark = [\n    needs("playwright"),\n]\n# needs("node")\n')
+    (tmp_path / "conftest.py").write_text(
+        'SHELLS = ("sh", pytest.param("x", marks=needs("busybox")), "needs(1)")'
+    )
 
-    assert peers.asked_for(tmp_path) == {"chromium", "playwright"}
+    assert peers.asked_for(tmp_path) == {"chromium", "playwright", "busybox"}
+
+
+def test_what_our_own_tests_ask_for_is_installed() -> None:
+    asked = {"axe", "aimock", "busybox", "chromium", "curl", "playwright"}
+
+    assert peers.asked_for(CHECKOUT / "tests") == asked
 
 
 def test_without_root_the_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from connector.roots import declared
 from connector.server import Server, checked_address
 
 LOOK_SECONDS = 2.0
+PATIENCE_SECONDS = 300.0  # with a server that asks to be asked later
 Say = Callable[[str], object]
 
 
@@ -38,7 +40,7 @@ async def pair(
             "agent_version": VERSION,
             "roots": folders,
         }
-        started = await _asked(client, description)
+        started = await _asked(client, description, say)
         say(f"Code: {started['code']}")
         say(f"Type it in at {started['approve_url']} while you are signed in.")
         claimed = await _approved(client, started)
@@ -54,13 +56,19 @@ async def pair(
     return pairing
 
 
-async def _asked(client: Server, description: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return await client.start_pairing(description)
-    except Refused as error:
-        raise ConnectorError(f"the server refuses: {error.detail or error.code}") from None
-    except Unreachable as error:
-        raise ConnectorError(f"the server cannot be reached: {error}") from None
+async def _asked(client: Server, description: dict[str, Any], say: Say) -> dict[str, Any]:
+    """The pairing that was started; asked for again if the server says when (several computers may ask from one address)."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await client.start_pairing(description)
+        except Refused as error:
+            raise ConnectorError(f"the server refuses: {error.detail or error.code}") from None
+        except Unreachable as error:
+            if error.seconds is None or time.monotonic() + error.seconds > deadline:
+                raise ConnectorError(f"the server cannot be reached: {error}") from None
+            say(f"The server asks to wait ({error}): asking again in {error.seconds:.0f} s.")
+            await asyncio.sleep(error.seconds)
 
 
 async def _approved(client: Server, started: dict[str, Any]) -> dict[str, Any]:

@@ -144,12 +144,10 @@ def summary(lint: Sequence[Outcome], reports: Sequence[PytestReport], status: in
     _say_left_out(reports)
     say()
     failed = [outcome.name for outcome in lint if outcome.failed]
-    if lint:
-        say(
-            f"{len(failed)} of {len(lint)} checks failed: {', '.join(failed)}"
-            if failed
-            else "all checks are good"
-        )
+    if failed:
+        say(f"{len(failed)} of {len(lint)} checks failed: {', '.join(failed)}")
+    elif lint:
+        say("all checks are good" if status == 0 else "all checks but the tests are good")
     for report in reports:
         say(report.closing_line or _without_closing_line(report))
     if reports:

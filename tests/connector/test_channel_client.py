@@ -14,11 +14,12 @@ import httpx
 import pytest
 
 from connector import channel as channels
+from connector import pairing
 from connector.channel import Channel
 from connector.cli import main
 from connector.credentials import KEY, Credential
 from connector.delegating import LONGEST_MS, Delegations
-from connector.errors import AlreadyRunning, NotLetIn
+from connector.errors import AlreadyRunning, ConnectorError, NotLetIn, Unreachable
 from connector.journal import Journal
 from connector.places import Pairing, Places
 from connector.server import LONGEST_PAUSE_SECONDS, _retry_after
@@ -131,6 +132,37 @@ def test_a_server_does_not_put_it_off_for_ever(said: str, seconds: float | None)
     headers = {"Retry-After": said.encode("utf-8")}
 
     assert _retry_after(httpx.Response(503, headers=headers)) == seconds
+
+
+class Busy:
+    """A server that has no room for a pairing, so many times."""
+
+    def __init__(self, times: int, seconds: float) -> None:
+        self.times, self.seconds = times, seconds
+
+    async def start_pairing(self, description: dict[str, Any]) -> dict[str, Any]:
+        self.times -= 1
+        if self.times >= 0:
+            raise Unreachable("rate_limited", self.seconds)
+        return {"id": "p"}
+
+
+def test_who_pairs_waits_as_the_server_asks() -> None:
+    said: list[str] = []
+
+    started = asyncio.run(pairing._asked(Busy(2, 0.01), {}, said.append))  # type: ignore[arg-type]
+
+    assert started == {"id": "p"}
+    assert said == ["The server asks to wait (rate_limited): asking again in 0 s."] * 2
+
+
+def test_who_pairs_does_not_wait_longer_than_people_do() -> None:
+    server = Busy(9, pairing.PATIENCE_SECONDS + 1)
+
+    with pytest.raises(ConnectorError, match="cannot be reached: rate_limited"):
+        asyncio.run(pairing._asked(server, {}, print))  # type: ignore[arg-type]
+
+    assert server.times == 8
 
 
 def test_nobody_pairs_beneath_a_connector_that_runs(places: Places, capsys: Any) -> None:

@@ -139,6 +139,7 @@ class Installation:
         """What every part gets, and nothing of the surroundings."""
         inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         limits = {f"BOX_MAXIMUM_{name}": "100000" for name in LIMITS}
+        limits |= {f"MACHINES_PAIRING_STARTS_PER_MINUTE{scope}": "100000" for scope in ("", "_GLOBAL")}
         own = {
             "DATABASE_URL": self.database.url(),
             "SECRET_KEY": self.secret_key,

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from base import http
 from openagents_site.webhooks import posting
@@ -225,12 +230,19 @@ def test_no_proxy_and_no_netrc_of_the_surroundings_is_used(
 
 def _own_certificate(folder: Path) -> ssl.SSLContext:
     """A certificate for 127.0.0.1 that is its own authority."""
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-subj", "/CN=receiver",
-         "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=receiver")
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(
+            name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=2)
+        )
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    own_key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(own_key)
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     return context

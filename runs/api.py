@@ -16,13 +16,12 @@ from rest_framework.response import Response
 
 from accounts import rates
 from accounts.caller import caller_now
-from base import wakeups
+from accounts.waiting import WAIT, after_waiting, wait_for
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners, wait_seconds, whole_number
 from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
-from base.api.waiting import WAIT, after_waiting
 from boxes.api.boxes import find_box
 from conversations.listing import by_conversation
 from runs import services, streaming
@@ -140,8 +139,9 @@ class RunOutput(ApiView):
         )
         run, seconds = find_run(request, run_id), wait_seconds(request)
         if seconds and not _has_news(run_id, offset):
-            wakeups.wait_until(key_of(run_id), lambda: _has_news(run_id, offset), seconds=seconds)
-        return Response(OutputSerializer(services.read_output(Run.objects.get(pk=run.pk), offset)).data)
+            wait_for(request, key_of(run_id), lambda: _has_news(run_id, offset), seconds)
+            run = find_run(request, run_id)
+        return Response(OutputSerializer(services.read_output(run, offset)).data)
 
 
 def _has_news(run_id: UUID, offset: int) -> bool:

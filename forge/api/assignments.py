@@ -19,6 +19,7 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from accounts.waiting import WAIT, after_waiting
 from base.api.fields import MomentTextField, OneOfField
 from base.api.filters import MomentFilter, WholeNumberFilter
 from base.api.pagination import NewestFirstPagination
@@ -26,7 +27,6 @@ from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.serializers import StrictSerializer
 from base.api.views import ApiView, OwnedList
-from base.api.waiting import WAIT, after_waiting
 from conversations.listing import by_conversation
 from forge import assignments
 from forge.api.issues import FAILURE_REASON

@@ -1,4 +1,4 @@
-"""Who follows a run is told nothing more when what they showed opens nothing any more."""
+"""Who follows a run, or waits for news of it, is told nothing more when what they showed opens nothing any more."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.models import ApiToken, User
 from accounts.services import revoke_token
+from base import wakeups
 from boxes.models import Box
 from conversations.services import ensure_conversation
 from runs import streaming
@@ -108,3 +109,59 @@ def test_who_is_no_longer_staff_is_told_nothing_more_of_others(run: Run, api_of:
     User.objects.filter(pk=staff.pk).update(is_staff=False)
 
     assert told_of_the_rest(events, run) == ""
+
+
+WAITS = ["/api/v1/runs/{}?wait=25", "/api/v1/runs/{}/output?wait=25"]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """What happens while somebody waits."""
+
+    def happens(what: Callable[[], object]) -> None:
+        def wait(key: str, met: Callable[[], bool], *, seconds: float) -> bool:
+            what()
+            return met()
+
+        monkeypatch.setattr(wakeups, "wait_until", wait)
+
+    return happens
+
+
+@pytest.mark.parametrize("path", WAITS)
+@pytest.mark.parametrize("end", [revoked, expired, closed])
+def test_a_token_that_ends_waits_for_nothing(
+    path: str, end: Callable[[User], None], run: Run, api_of: Any, owner: User, meanwhile: Any
+) -> None:
+    meanwhile(lambda: end(owner))
+
+    answer = api_of(owner).get(path.format(run.pk))
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_token")
+
+
+@pytest.mark.parametrize("path", WAITS)
+def test_a_session_that_ends_waits_for_nothing(path: str, run: Run, owner: User, meanwhile: Any) -> None:
+    client = Client()
+    client.force_login(owner, "django.contrib.auth.backends.ModelBackend")
+    meanwhile(client.logout)
+
+    assert client.get(path.format(run.pk)).status_code == 401
+
+
+@pytest.mark.parametrize("path", WAITS)
+def test_who_is_no_longer_staff_waits_for_nothing_of_others(
+    path: str, run: Run, api_of: Any, staff: User, meanwhile: Any
+) -> None:
+    meanwhile(lambda: User.objects.filter(pk=staff.pk).update(is_staff=False))
+
+    assert api_of(staff).get(path.format(run.pk) + "&all=true").status_code in {403, 404}
+
+
+@pytest.mark.parametrize("path", WAITS)
+def test_who_still_may_is_told_the_news(
+    path: str, run: Run, api_of: Any, owner: User, meanwhile: Any
+) -> None:
+    meanwhile(lambda: finish(run.pk, "completed", 0))
+
+    assert api_of(owner).get(path.format(run.pk)).status_code == 200

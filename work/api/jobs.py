@@ -17,12 +17,12 @@ from accounts.idempotency import Answer
 from accounts.permissions import InsufficientScope
 from accounts.scopes import Scope
 from accounts.services import scopes_of
+from accounts.waiting import WAIT, after_waiting
 from base.api.errors import register_statuses
 from base.api.pagination import NewestFirstPagination
 from base.api.parameters import all_owners
 from base.api.schema import refusals
 from base.api.views import ApiView, OwnedList
-from base.api.waiting import WAIT, after_waiting
 from conversations.listing import by_conversation
 from conversations.services import conversation_of
 from work import services

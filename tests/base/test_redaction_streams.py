@@ -137,9 +137,11 @@ def test_a_quick_look_never_overlooks_a_secret(text: str) -> None:
     assert not policy.has_no_sign_of_a_secret(text) or closely == text
 
 
+START = r"(?:\b|(?<=\\n)|(?<=%3D)|(?<=\\u0022)|(?<=\[32m))"
 FORMS = re.compile(
-    r"\b(?:sk-|smct_)[\w-]{16}|\boa_(?:pat|agent|assignment)_[\w.-]{16}|\bgh[pousr]_[A-Za-z0-9]{16}|\bAKIA[A-Z0-9]{16}"
-    r"|(?i:\bbearer\s+[\w.~+/-])|https?://[^\s/?#\"'<>`\\@:]*:[^\s/?#\"'<>`\\@]*@|known secret|w{42}",
+    rf"{START}(?:sk-|smct_)[\w-]{{16}}|{START}oa_(?:pat|agent|assignment)_[\w.-]{{16}}|{START}gh[pousr]_[A-Za-z0-9]{{16}}"
+    rf"|{START}AKIA[A-Z0-9]{{16}}|(?i:{START}bearer\s+[\w.~+/-])|https?://[^\s/?#\"'<>`\\@:]*:[^\s/?#\"'<>`\\@]*@"
+    r"|known secret|w{42}",
     re.ASCII,
 )
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import socket
-import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from base import http
 from base.http import DeadlineExceeded, TransportFailure, call
 from tests.base.wire_calls import Serve, answering, get
+from tests.certificates import Certificate, certificate_in
 from tests.fakes.wire import Connection, Request, WireServer, payload
 
 
@@ -25,48 +23,37 @@ def fresh_connections() -> Iterator[None]:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        shlex.split(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1 "
-            f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
-        ),
-        check=True,
-        capture_output=True,
-    )
-    return key, certificate
+def certificate(tmp_path: Path) -> Certificate:
+    return certificate_in(tmp_path)
 
 
 @contextlib.contextmanager
-def serving_tls(serve: Serve, certificate: tuple[Path, Path]) -> Iterator[WireServer]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate[1], certificate[0])
-    with WireServer(serve, tls=context) as server:
+def serving_tls(serve: Serve, certificate: Certificate) -> Iterator[WireServer]:
+    with WireServer(serve, tls=certificate.for_a_server()) as server:
         yield server
 
 
 def test_over_tls_a_stranger_is_refused_and_an_added_authority_is_trusted(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving_tls(answering(payload(200, b"private")), certificate) as server:
         with pytest.raises(TransportFailure):
             get(server)
 
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
         monkeypatch.setattr(http, "_context", None)
         http.close_connections()
         assert [get(server).body for _ in range(3)] == [b"private"] * 3
 
 
 def test_over_tls_a_drip_is_cut_at_the_deadline(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def serve(connection: Connection, _request: Request) -> None:
         connection.write(payload(200, b"", {"Content-Length": "1000"}))
         connection.drip(b"x" * 1000, 0.02)
 
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
     monkeypatch.setattr(http, "_context", None)
     with serving_tls(serve, certificate) as server, pytest.raises(DeadlineExceeded):
         get(server, seconds=0.5)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from base import http
 from openagents_site.webhooks import posting
 from openagents_site.webhooks.errors import InvalidTarget
 from openagents_site.webhooks.targets import checked_url, is_public
+from tests.certificates import certificate_in
 from tests.webhooks.receiver import Receiver, Reply
 
 PRIVATE = [
@@ -202,16 +196,16 @@ def test_a_name_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    with Receiver(tls=_own_certificate(tmp_path)) as receiver:
+    with Receiver(tls=certificate_in(tmp_path).for_a_server()) as receiver:
         assert posting.post(receiver.url, "{}", {}).error == "tls_failed"
         assert not receiver.received
 
 
 def test_a_certificate_of_a_known_authority_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = _own_certificate(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    certificate = certificate_in(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
     monkeypatch.setattr(http, "_context", None)
-    with Receiver(tls=context) as receiver:
+    with Receiver(tls=certificate.for_a_server()) as receiver:
         assert posting.post(receiver.url, "{}", {}).status == 200
 
 
@@ -226,23 +220,3 @@ def test_no_proxy_and_no_netrc_of_the_surroundings_is_used(
 
     assert posting.post(receiver.url, "{}", {}).status == 200
     assert "authorization" not in receiver.received[0].headers
-
-
-def _own_certificate(folder: Path) -> ssl.SSLContext:
-    """A certificate for 127.0.0.1 that is its own authority."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=receiver")
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(
-            name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=2)
-        )
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    own_key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    (folder / "key.pem").write_bytes(own_key)
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context

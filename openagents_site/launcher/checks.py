@@ -22,6 +22,15 @@ LINT_SECONDS = 20.0  # between two lines that say which check is running, where 
 WORKERS_A_PROCESSOR = 1.5
 """Many a test waits for something. With two, tests of deadlines would meet those of a machine that is too busy."""
 SYSTEM_MARK = "mark.system"  # as it is written in a file of tests
+LONG = (
+    "connector/test_end_to_end.py",
+    "system/test_up.py",
+    "localbox/runtime/test_as_ordinary_user.py",
+    "work/test_end_to_end.py",
+    "faults/test_runs_under_kill.py",
+    "system/test_up_as_ordinary_user.py",
+)
+"""The files of system tests that take longest, which begin first: begun last, one would run while nothing else does."""
 PEERS_MISSING, INTERRUPTED = 2, 130  # exit statuses
 
 
@@ -114,14 +123,20 @@ def _run_tests(environment: dict[str, str]) -> list[PytestReport]:
     return [
         pytest_run.run("tests", ["-m", "not system", *at_once, "worksteal"], environment, show),
         pytest_run.run(
-            "system tests", ["-m", "system", *at_once, "loadfile", *system_files()], environment, show
+            "system tests",
+            ["-m", "system", *at_once, "loadfile", "--no-loadscope-reorder", *system_files()],
+            environment,
+            show,
         ),
     ]
 
 
 def system_files(tests: Path = CHECKOUT / "tests") -> list[str]:
-    """The files that have such a test, so that nobody reads three hundred others for them; the tests see that none is missing."""
-    return [str(file) for file in sorted(tests.rglob("test_*.py")) if SYSTEM_MARK in file.read_text()]
+    """The files that have such a test, the long ones first, so that nobody reads three hundred others for them; the tests see
+    that none is missing."""
+    found = [str(file) for file in sorted(tests.rglob("test_*.py")) if SYSTEM_MARK in file.read_text()]
+    first = [str(tests / name) for name in LONG if str(tests / name) in found]
+    return [*first, *(file for file in found if file not in first)]
 
 
 def workers() -> int:

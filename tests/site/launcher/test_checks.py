@@ -103,6 +103,15 @@ def test_only_peers_that_a_test_asks_for_are_installed(tmp_path: Path) -> None:
     assert peers.asked_for(tmp_path) == {"chromium", "playwright", "busybox"}
 
 
+def test_the_longest_system_tests_begin_first() -> None:
+    files = checks.system_files()
+
+    assert [file.removeprefix(f"{CHECKOUT}/tests/") for file in files[: len(checks.LONG)]] == list(
+        checks.LONG
+    )
+    assert len(files) == len(set(files))
+
+
 def test_what_our_own_tests_ask_for_is_installed() -> None:
     asked = {"axe", "aimock", "busybox", "chromium", "curl", "playwright"}
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from benchmarks.house import house, owners, say
+from benchmarks.observing import MIB, Memory
 from benchmarks.results import Row, quantile, report
 from tests.faults.installation import Installation, answers
 from tests.ports import free_port
@@ -28,7 +26,7 @@ MEGABYTES = int(os.environ.get("BENCH_MEGABYTES", "200"))
 CLONES = int(os.environ.get("BENCH_CLONES", "24"))
 PUSHES = 20
 THREADS = "64"
-MIB = 1 << 20
+
 AS_IT_IS = ("-c", "core.compression=0", "-c", "core.bigFileThreshold=1m")
 
 
@@ -69,45 +67,6 @@ class Client:
             ["git", *arguments], cwd=cwd or self.folder, env=self.environment, check=True, capture_output=True
         )
         return time.monotonic() - started
-
-
-@dataclass
-class Memory:
-    """The most that the web processes held resident while it watched, without git's own."""
-
-    made: Installation
-    most: int = 0
-
-    def __enter__(self) -> Memory:
-        self._over = threading.Event()
-        self.before = self.most = self._now()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @property
-    def grown(self) -> float:
-        """In MiB."""
-        return (self.most - self.before) / MIB
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.1):
-            self.most = max(self.most, self._now())
-
-    def _now(self) -> int:
-        main = psutil.Process(self.made.parts["web"].pid)
-        return sum(process.memory_info().rss for process in [main, *main.children()] if _is_ours(process))
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    try:
-        return "git" not in process.name()
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _repository(made: Installation) -> str:
@@ -162,7 +121,7 @@ def _large(made: Installation, client: Client, served: str, plain: str) -> list[
             file.write(os.urandom(MIB))
     client(*AS_IT_IS, "add", "blob", cwd=work)
     client("commit", "--quiet", "-m", "large", cwd=work)
-    with Memory(made) as memory:
+    with Memory(made.parts["web"].pid) as memory:
         seconds = client(*AS_IT_IS, "push", "--quiet", served, "HEAD:large", cwd=work)
     theirs = client(*AS_IT_IS, "push", "--quiet", plain, "HEAD:large", cwd=work)
     return [
@@ -185,7 +144,7 @@ def _clones(made: Installation, client: Client, served: str, plain: str) -> list
             list(pool.map(clone, range(CLONES)))
         return time.monotonic() - started
 
-    with Memory(made) as memory:
+    with Memory(made.parts["web"].pid) as memory:
         ours = at_once("ours", served)
     theirs = at_once("plain", plain)
     return [

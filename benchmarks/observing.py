@@ -14,6 +14,8 @@ import psycopg
 
 from base.embedded_postgres import Connection
 
+MIB = 1 << 20
+
 
 @dataclass
 class Cost:
@@ -30,7 +32,7 @@ def cost_of(*pids: int) -> Iterator[Cost]:
     before = _seconds(pids)
     yield cost
     cost.cpu = 100 * (_seconds(pids) - before) / (time.monotonic() - started)
-    cost.rss = sum(process.memory_info().rss for process in _family(pids)) / (1 << 20)
+    cost.rss = sum(process.memory_info().rss for process in _family(pids)) / MIB
 
 
 def _family(pids: tuple[int, ...]) -> list[psutil.Process]:
@@ -125,3 +127,42 @@ class Lateness(Looker):
         self.worst = max(self.worst, row[0])
 
     __hash__ = threading.Thread.__hash__
+
+
+@dataclass
+class Memory:
+    """The most that a process and its children held resident while it watched, without git's own."""
+
+    pid: int
+    most: int = 0
+
+    def __enter__(self) -> Memory:
+        self._over = threading.Event()
+        self.before = self.most = self._now()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def grown(self) -> float:
+        """In MiB."""
+        return (self.most - self.before) / MIB
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.1):
+            self.most = max(self.most, self._now())
+
+    def _now(self) -> int:
+        main = psutil.Process(self.pid)
+        return sum(process.memory_info().rss for process in [main, *main.children()] if _is_ours(process))
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        return "git" not in process.name()
+    except psutil.NoSuchProcess:
+        return False

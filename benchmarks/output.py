@@ -73,7 +73,7 @@ def way_in(seconds: float, plain_seconds: float, memory: Memory, cost: Cost) -> 
     what = f"{MEBIBYTES} MiB printed at once"
     return [
         Row(f"{what}: accepted to kept whole", seconds, "s", plain_seconds),
-        Row(f"{what}: kept", MEBIBYTES / seconds, "MiB/s", MEBIBYTES / plain_seconds),
+        Row(f"{what}: kept", MEBIBYTES / seconds, "MiB/s"),
         Row(f"{what}: worker CPU of one core", cost.cpu, "%"),
         Row(f"{what}: worker memory grows by", memory.grown, "MiB", target="flat: under 24 MiB"),
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -22,7 +21,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from base.clock import database_now
 from forge.conf import storage_root
-from openagents_site.backups import BackupFailed, database
+from openagents_site.backups import BackupFailed, archives, database
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -63,7 +62,7 @@ def backup(folder: Path) -> Copy:
         database.dump(_private(folder / DUMP))
         rows = database.counts()
         for name, source in FOLDERS.items():
-            _pack(source(), _private(folder / name))
+            archives.pack(source(), _private(folder / name))
         files = {name: _measured(folder / name) for name in FILES}
         copy = Copy(database_now().isoformat(), database.server_version(), files, _migrations(), rows)
         _write(folder / MANIFEST, {"format": FORMAT} | copy.__dict__)
@@ -83,7 +82,7 @@ def restore(folder: Path, *, replace: bool = False) -> Copy:
     connection.close()
     for name, target in FOLDERS.items():
         with _told_of(target()):
-            _unpack(folder / name, target())
+            _unpack(folder / name, target().resolve())
     return copy
 
 
@@ -166,24 +165,13 @@ def _private(path: Path) -> Path:
     return path
 
 
-def _pack(source: Path, to: Path) -> None:
-    with tarfile.open(to, "w") as archive:
-        if source.is_dir():
-            archive.add(source, arcname=".", filter=_without_locks)
-
-
-def _without_locks(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if member.name.endswith(".lock") else member
-
-
 def _unpack(archive: Path, target: Path) -> None:
-    with tarfile.open(archive) as opened:
-        if not opened.getnames():
-            return
-        if _holds_anything(target):
-            target.rename(target.with_name(f"{target.name}.before-{database_now():%Y%m%dT%H%M%S}"))
-        target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opened.extractall(target, filter="tar" if os.geteuid() == 0 else "data")  # noqa: S202 - checked by its digest
+    if archives.is_empty(archive):
+        return
+    if _holds_anything(target):
+        target.rename(target.with_name(f"{target.name}.before-{database_now():%Y%m%dT%H%M%S}"))
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    archives.unpack(archive, target)
 
 
 def _measured(path: Path) -> dict[str, Any]:

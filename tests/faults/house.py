@@ -53,6 +53,16 @@ class House:
         """Kill -9; `revive` brings it back, as its supervisor would."""
         self.installation.parts[name].kill9()
 
+    @contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """SIGSTOP to this part, and SIGCONT at the end: it does not know that time has passed."""
+        process = psutil.Process(self.installation.parts[name].pid)
+        process.suspend()
+        try:
+            yield
+        finally:
+            process.resume()
+
     def restart_database(self, pause: float) -> None:
         """Kill -9 its server, and start it `pause` seconds later."""
         pid = self.cluster.status().pid

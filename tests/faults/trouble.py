@@ -14,6 +14,8 @@ from tests.faults.faulty_network import FaultyNetwork
 from tests.faults.house import WORKERS, House
 
 STEPS_SECONDS = (-20.0, -5.0, 10.0, 60.0, 120.0)
+PAST_LEASES_SECONDS = 120.0
+FROZEN_SECONDS = (0.5, 4.0)
 FIRST_WEATHER = 0.15
 WEATHER = (0.0, 0.05, 0.15, 0.3, 0.6)
 POINT_SHARE = 0.3
@@ -40,6 +42,7 @@ class Trouble:
         deeds = {
             self.kill_worker: 3,
             self.kill_both_workers: 1,
+            self.freeze_worker: 2,
             self.kill_web: 1,
             self.kill_scheduler: 1,
             self.kill_database: 1,
@@ -69,6 +72,16 @@ class Trouble:
             for name in WORKERS:
                 self._kill(name)
 
+    def freeze_worker(self) -> None:
+        """It sleeps through its leases, and wakes up when others hold what it held."""
+        at_work = [name for name in WORKERS if self.made.works(name)]
+        if at_work:
+            name = self.rng.choice(at_work)
+            self._note(f"freeze {name}")
+            with self.made.frozen(name):
+                self._step_by(PAST_LEASES_SECONDS)
+                time.sleep(self.rng.uniform(*FROZEN_SECONDS))
+
     def kill_web(self) -> None:
         if self.made.serves():
             self._kill("web")
@@ -95,7 +108,9 @@ class Trouble:
         self._note("change the network", f"to {self.network.rate:.0%} faults")
 
     def step_the_clock(self) -> None:
-        seconds = self.rng.choice(STEPS_SECONDS)
+        self._step_by(self.rng.choice(STEPS_SECONDS))
+
+    def _step_by(self, seconds: float) -> None:
         with self.made.connect(autocommit=True) as link:
             stepped = step_clock(link, seconds)
         self._note("step the clock", f"by {seconds:+g} s" if stepped else "(too busy)")

@@ -75,13 +75,14 @@ class SecretWord:
         return None if final else self._begun_escape(text, first)
 
     def _in_run(self, text: str, run: re.Match[str], *, final: bool) -> Hit | None:
-        """What follows an escape may be a secret, and so may what only seems to have one in it."""
+        """What follows an escape may be a secret, and so may what only seems to have one in it. The hit begins with the escape:
+        without that it would be none."""
         starts = [part.start() for part in self._PART.finditer(text, run.start(), run.start(1))]
         words = (self._RUN_HERE.match(text, start) for start in [*starts, run.start(1)])
         hits = [hit for word in words if word and (hit := self._judged(text, word, final=final))]
         if any(hit.end is None for hit in hits):
             return Hit(run.start())
-        return hits[0] if hits else None
+        return Hit(run.start(), hits[0].end, hits[0].hidden_from) if hits else None
 
     def _begun_escape(self, text: str, position: int) -> Hit | None:
         window = self._ESCAPED.longest * (9 if GAP in text else 1)

@@ -49,7 +49,7 @@ FRAGMENTS = [
     ],
     *["\r", "\x1b[31m", "\x1b[0m", "\x1b", "\x1b]0;", "\0", "\r" * 9, "\u200b", "日本", "🙂", "é", "none"],
     *["\\", "\\n", "\\u", "00", "22", "%", "3D", "[", "32", ";", "m", "\\x", "\\u0026"],
-    *["known secret", "known", " secret", "secret listed", "listed", "desktop.", "viewer.box.io", "#"],
+    *["known secret", "known", " secret", "secret listed", "listed", "tail\\", "desktop.", "viewer.box.io", "#"],
 ]
 pieces_of_logs = st.sampled_from([fragment.encode() for fragment in FRAGMENTS]) | st.sampled_from(
     [b"\xff", b"\xe2\x82", b"\x80", b"\xf0\x9f", b"\xed\xa0\x80"]
@@ -75,6 +75,7 @@ def stream(log: bytes, at: list[int]) -> tuple[list[Piece], list[str]]:
 @example(b"sk-" + b"a" * 30, list(range(40)))
 @example(b"x\\u001b[1;32msk-" + b"a" * 30, list(range(60)))
 @example(b"x\\n" + b"w" * 43 + b" %3D" + b"w" * 43 + b".", list(range(110)))
+@example(b"tail\\32" + b"w" * 43, [5])
 @example(b"known secret\\n" + b"w" * 43 + b" secret listed\\nsk-" + b"a" * 30, list(range(110)))
 @example(b"https://host/path?token=abcdef", list(range(40)))
 @example(KEY.encode(), list(range(400)))

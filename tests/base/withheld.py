@@ -8,5 +8,5 @@ LONG = "a1B2" * 12
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\nMII{LONG}\n{LONG}=\n-----END RSA PRIVATE KEY-----"
 
 POLICY = Policy(
-    ("known secret", "secret listed"), lambda word: word in {"w" * 43, "w" * 42, "x" * 90 + "abc"}
+    ("known secret", "secret listed", "tail\\"), lambda word: word in {"w" * 43, "w" * 42, "x" * 90 + "abc"}
 )

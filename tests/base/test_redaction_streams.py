@@ -49,7 +49,17 @@ FRAGMENTS = [
     ],
     *["\r", "\x1b[31m", "\x1b[0m", "\x1b", "\x1b]0;", "\0", "\r" * 9, "\u200b", "日本", "🙂", "é", "none"],
     *["\\", "\\n", "\\u", "00", "22", "%", "3D", "[", "32", ";", "m", "\\x", "\\u0026"],
-    *["known secret", "known", " secret", "secret listed", "listed", "tail\\", "desktop.", "viewer.box.io", "#"],
+    *[
+        "known secret",
+        "known",
+        " secret",
+        "secret listed",
+        "listed",
+        "tail\\",
+        "desktop.",
+        "viewer.box.io",
+        "#",
+    ],
 ]
 pieces_of_logs = st.sampled_from([fragment.encode() for fragment in FRAGMENTS]) | st.sampled_from(
     [b"\xff", b"\xe2\x82", b"\x80", b"\xf0\x9f", b"\xed\xa0\x80"]

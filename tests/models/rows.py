@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
@@ -89,7 +90,8 @@ class OneRow(RuleBasedStateMachine):
 
     def assert_stays(self) -> None:
         """The row can neither be deleted nor lose its table."""
-        assert attempted(f"delete from {self.table} where id = %s", self.row_id) is not None
+        kept = attempted(f"delete from {self.table} where id = %s", self.row_id)
+        assert "Cannot delete rows" in str(kept), kept
         why = attempted(f"truncate {self.table}")
         assert why is not None
         assert "referenced in a foreign key" in why, why
@@ -126,6 +128,20 @@ class EndingRow(OneRow):
             account = {column: getattr(row, column) for column in self.story}
             self.account = self.account or account
             assert account == self.account
+
+
+@contextmanager
+def without_trigger(table: str, name: str) -> Iterator[None]:
+    """What holds while the trigger is gone; all that is written within is taken back, and the trigger is there again."""
+    with undone():
+        found = connection.cursor()
+        found.execute(
+            "select tgname from pg_trigger where tgrelid = %s::regclass and tgname like %s",
+            [table, f"pgtrigger_{name}_%"],
+        )
+        ((trigger,),) = found.fetchall()
+        found.execute(f'alter table {table} disable trigger "{trigger}"')
+        yield
 
 
 class undone:

@@ -17,7 +17,7 @@ from forge import assignments, credentials
 from forge.errors import InvalidCredential
 from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue, create_repository
-from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone
+from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone, without_trigger
 from tests.models.tables import (
     ATTEMPT_ACCOUNT,
     ATTEMPT_ENDS,
@@ -150,6 +150,17 @@ class OneAttempt(EndingRow):
         self.assert_stays()
         gone = attempted("delete from forge_assignment_credentials where assignment_id = %s", self.row_id)
         assert gone is not None
+
+    @precondition(lambda self: self.is_over)
+    @rule()
+    def a_second_line_holds(self) -> None:
+        """Were an ended attempt let go on, its time and its dead credential would still not let it."""
+        back = "update forge_assignments set state = 'running', finished_at = null where id = %s"
+        with without_trigger("forge_assignments", "assignment_2_terminal"):
+            assert "an assignment ends once" in str(attempted(back, self.row_id))
+            attempted("update forge_assignment_credentials set revoked_at = clock_timestamp() where assignment_id = %s and revoked_at is null", self.row_id)  # fmt: skip
+            with without_trigger("forge_assignments", "assignment_4_once"):
+                assert "live assignment with a revoked credential" in str(attempted(back, self.row_id))
 
     @rule(other=st.sampled_from(["issue_id", "conversation_box_id"]))
     def is_alone(self, other: str) -> None:

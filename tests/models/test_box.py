@@ -16,7 +16,7 @@ from boxes.client.observations import parse_box
 from boxes.conf import box_api
 from boxes.ending import forget_box
 from boxes.errors import BoxStopped
-from boxes.models import Box
+from boxes.models import Box, FanoutItem, FanoutRequest
 from boxes.provisioning import ledger
 from boxes.provisioning.driver import task_of
 from boxes.provisioning.steps import Step
@@ -57,6 +57,17 @@ class OneBox(OneRow):
         self.bound = self.marked = self.claim = self.over = self.settled = False
         self.claimed: Box | None = None
         self.end: Any = None
+        self.item = self.planned(made)
+
+    def planned(self, box: Box) -> FanoutItem:
+        """The item of a plan that the box is of."""
+        plan = FanoutRequest.objects.create(
+            conversation=self.conversation, requesting_principal={}, requested_count=1, effective_limits={}
+        )
+        return FanoutItem.objects.create(
+            request=plan, conversation=self.conversation, position=0, queue_sequence=uuid.uuid4().int >> 66, label=box.label,
+            state="admitted", box=box, requesting_principal={},
+        )  # fmt: skip
 
     def leased(self, age: int, step: Step) -> Any:
         """The task of a writer of this age."""
@@ -180,6 +191,7 @@ class OneBox(OneRow):
     def stays(self) -> None:
         """Only a reservation that came to nothing is deleted."""
         with undone():
+            attempted("update box_fanout_items set conversation_box_id = null where id = %s", self.item.pk)
             why = attempted("delete from conversation_boxes where id = %s", self.row_id)
         assert (why is None) == (not self.bound and not self.over), why
         assert "referenced in a foreign key" in str(attempted("truncate conversation_boxes"))
@@ -202,6 +214,8 @@ class OneBox(OneRow):
             self.claim,
             self.held,
         )
+        self.item.refresh_from_db()
+        assert self.item.released_at == row.stopped_at, "its label is free from its end on"
         if self.over:
             end = (row.stopped_at, row.stop_reason, row.lifetime_seconds)
             self.end = self.end or end

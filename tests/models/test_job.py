@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -37,6 +38,7 @@ class OneJob(EndingRow):
     model = Job
     ends, identity, story = JOB_ENDS, JOB_IDENTITY, JOB_ACCOUNT
     conversation: Conversation
+    stranger: Conversation
 
     @initialize()
     def accept(self) -> None:
@@ -130,6 +132,20 @@ class OneJob(EndingRow):
             self.state, self.held = end, False
 
     @rule()
+    def is_its_conversations(self) -> None:
+        """No other job of somebody else is put into the conversation."""
+        other = {
+            "id": str(uuid.uuid4()),
+            "owner_visitor_id": str(self.stranger.visitor_id),
+            "requesting_tool_step_ref": None,
+        }
+        why = attempted(
+            "insert into work_jobs select (jsonb_populate_record(job, %s::jsonb)).* from work_jobs job where id = %s",
+            json.dumps(other), self.row_id,
+        )  # fmt: skip
+        assert "conversation owner mismatch" in str(why), why
+
+    @rule()
     def never_gets_younger(self) -> None:
         """An old holder cannot be made the newest again."""
         assert self.put("generation", self.generation - 1) is not None
@@ -157,4 +173,4 @@ class OneJob(EndingRow):
 
 
 def test_whatever_is_written_a_job_moves_from_its_acceptance_to_one_end(db: None) -> None:
-    check(OneJob, conversation=ensure_conversation("models"))
+    check(OneJob, conversation=ensure_conversation("models"), stranger=ensure_conversation("strangers"))

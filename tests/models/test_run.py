@@ -117,9 +117,10 @@ class OneRun(EndingRow):
         assert (self.put("kill_confirmed", confirmed) is None) == allowed
         self.kill = confirmed if allowed else self.kill
 
-    @rule()
+    @invariant()
     def says_it_once(self) -> None:
-        self.assert_said_once(RUN_ONCE)
+        if hasattr(self, "row_id"):
+            self.assert_said_once(RUN_ONCE)
 
     @rule()
     def stays(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from openagents_site.backups import BackupFailed
@@ -29,17 +30,24 @@ def pack(source: Path, to: Path) -> None:
             _add(archive, source.resolve(), PurePosixPath("."))
 
 
-def is_empty(archive: Path) -> bool:
-    with tarfile.open(archive) as opened:
-        return opened.next() is None
+def members_of(archive: Path) -> list[tarfile.TarInfo]:
+    """What is in the archive. Raises OSError, and BackupFailed for one that holds anything else than files and folders, or
+    anything that belongs elsewhere."""
+    with _read(archive) as opened:
+        return list(_checked(opened))
 
 
 def unpack(archive: Path, target: Path) -> None:
-    """Put everything back below `target`. Raises OSError, and BackupFailed for an archive that holds anything else than files
-    and folders, or anything that belongs elsewhere."""
+    """Put everything back below `target`. Raises as `members_of` does."""
+    with _read(archive) as opened:
+        _extract(opened, list(_checked(opened)), target)
+
+
+@contextmanager
+def _read(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(archive) as opened:
-            _extract(opened, list(_checked(opened)), target)
+            yield opened
     except tarfile.TarError as error:
         raise BackupFailed(detail=f"{archive} cannot be read: {error}.") from None
 

@@ -93,6 +93,8 @@ def verify(folder: Path) -> Copy:
         with _told_of(folder / name):
             if not (folder / name).is_file() or _measured(folder / name) != copy.files[name]:
                 raise BackupFailed(detail=f"{folder / name} is missing or damaged.")
+            if name in FOLDERS:
+                archives.members_of(folder / name)
     return copy
 
 
@@ -166,7 +168,7 @@ def _private(path: Path) -> Path:
 
 
 def _unpack(archive: Path, target: Path) -> None:
-    if archives.is_empty(archive):
+    if not archives.members_of(archive):
         return
     if _holds_anything(target):
         target.rename(target.with_name(f"{target.name}.before-{database_now():%Y%m%dT%H%M%S}"))

@@ -16,6 +16,7 @@ from openagents_site.backups import BackupFailed, archives
 
 CHANGES = 6
 PACKS = 40
+KEPT = ("HEAD", "packed-refs", "refs/heads/main", "refs/heads/incoming-work", "objects/pack/one.pack")
 
 
 @pytest.fixture(params=["filters of Python", "none, as before 3.11.4"])
@@ -29,13 +30,7 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "folder"
     for name in ("ab/key.git/refs/heads", "ab/key.git/objects/pack", "ab/key.git/objects/incoming-x"):
         (made / name).mkdir(parents=True)
-    for name in (
-        "HEAD",
-        "packed-refs",
-        "refs/heads/main",
-        "refs/heads/incoming-work",
-        "objects/pack/one.pack",
-    ):
+    for name in KEPT:
         (made / "ab/key.git" / name).write_text(name)
     (made / "ab/key.git/HEAD.lock").write_text("")
     (made / "ab/key.git/objects/pack/tmp_pack_x").write_text("half of it")
@@ -68,16 +63,7 @@ def test_what_is_put_back_is_what_was_there(folder: Path, tmp_path: Path, python
     back = tmp_path / "back/ab/key.git"
     assert {
         file.relative_to(back).as_posix(): file.read_text() for file in back.rglob("*") if file.is_file()
-    } == {
-        name: name
-        for name in (
-            "HEAD",
-            "packed-refs",
-            "refs/heads/main",
-            "refs/heads/incoming-work",
-            "objects/pack/one.pack",
-        )
-    }
+    } == {name: name for name in KEPT}
     assert (back / "HEAD").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "back/ab/another").read_text() == "HEAD"
 
@@ -101,7 +87,7 @@ def test_a_link_inside_is_told(to: str, folder: Path, tmp_path: Path) -> None:
 def test_what_is_no_folder_is_kept_as_nothing(tmp_path: Path) -> None:
     archives.pack(tmp_path / "nowhere", tmp_path / "a.tar")
 
-    assert archives.is_empty(tmp_path / "a.tar")
+    assert archives.members_of(tmp_path / "a.tar") == []
 
 
 def test_refs_are_copied_before_what_they_name(folder: Path, tmp_path: Path) -> None:
@@ -203,6 +189,15 @@ def test_what_no_copy_of_ours_holds_is_refused(
         archive.addfile(strange, io.BytesIO())
 
     with pytest.raises(BackupFailed, match="no copy of ours"):
+        archives.members_of(tmp_path / "a.tar")
+    with pytest.raises(BackupFailed, match="no copy of ours"):
         archives.unpack(tmp_path / "a.tar", tmp_path / "back")
 
     assert not (tmp_path / "back").exists() or not list((tmp_path / "back").iterdir())
+
+
+def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_text("nothing of the kind")
+
+    with pytest.raises(BackupFailed, match="cannot be read"):
+        archives.members_of(tmp_path / "a.tar")

@@ -7,8 +7,10 @@ refused, by the database itself where the SQL is raw; after every step the row i
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -17,16 +19,24 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from tests.models.tables import Moves
+from tests.models.tables import Columns, Moves, Shapes
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 EXAMPLES, STEPS = (1000, 50) if THOROUGH else (25, 20)
 
 
 class OneRow(RuleBasedStateMachine):
-    """Everything of an example happens in a savepoint that is rolled back. `model` is the table, `row_id` its row."""
+    """Everything of an example happens in a savepoint that is rolled back. `model` is the table, `row_id` its row.
+
+    A row that differs from it in `lawful` may be beside it; with one of `misshapen` besides, or with its own value in one of
+    `unique`, it may not. `misshapen` and `unique` name the constraint that says so.
+    """
 
     model: ClassVar[type[models.Model]]
+    lawful: ClassVar[Columns]
+    misshapen: ClassVar[Shapes]
+    unique: ClassVar[Mapping[str, str]] = {}
+    shape_holds: ClassVar[bool] = False
     row_id: Any
 
     def __init__(self) -> None:
@@ -37,16 +47,22 @@ class OneRow(RuleBasedStateMachine):
             cursor.execute("set constraints all immediate")
 
     def teardown(self) -> None:
-        """The example is over: its history is looked at as a whole, and everything is undone."""
+        """The example is over: its history is looked at as a whole, what it may not have come to is tried, and everything is undone."""
         try:
             if hasattr(self, "row_id"):
                 self.assert_history()
+                self.assert_shape()
+                self.assert_guarded()
         finally:
             transaction.set_rollback(True)
             self._example.__exit__(None, None, None)
 
     def assert_history(self) -> None:
         """What was written down of the row's way is a way that it may go, and ends where it is."""
+
+    def assert_guarded(self) -> None:
+        """Nothing of all that is refused of the row as it is now is taken. Few examples are as long as the rules are many: a guard
+        must not be missed for want of luck."""
 
     @property
     def table(self) -> str:
@@ -88,6 +104,35 @@ class OneRow(RuleBasedStateMachine):
         row = self.row()
         self.assert_kept([column for column in columns if getattr(row, column) is not None])
 
+    def add_like(self, columns: Columns, same: str | None = None) -> str | None:
+        """Add another row that differs from this one in these columns and those of `lawful` but `same`. None if it was taken, else
+        why it was not."""
+        differs = {"id": uuid.uuid4(), **self.lawful, **columns}
+        differs = {column: value for column, value in differs.items() if column != same}
+        return attempted(
+            f"insert into {self.table} select other.* from {self.table} this,"
+            " jsonb_populate_record(this, %s::jsonb) other where this.id = %s",
+            json.dumps(differs, default=str),
+            self.row_id,
+        )
+
+    def assert_shape(self) -> None:
+        """What no row may be like, no row is made like, and what is of one row, no other has. However far the row came is nothing to
+        that: one example is enough."""
+        if self.shape_holds:
+            return
+        with undone():
+            assert self.add_like({}) is None
+        for name, columns in self.misshapen:
+            with undone():
+                why = self.add_like(columns)
+            assert f'check constraint "{name}"' in str(why), (name, list(columns), why)
+        for name, column in self.unique.items():
+            with undone():
+                why = self.add_like({}, same=column)
+            assert f'unique constraint "{name}"' in str(why), (name, column, why)
+        type(self).shape_holds = True
+
     def assert_stays(self) -> None:
         """The row can neither be deleted nor lose its table."""
         kept = attempted(f"delete from {self.table} where id = %s", self.row_id)
@@ -120,6 +165,11 @@ class EndingRow(OneRow):
     @rule(data=st.data())
     def keeps_its_account(self, data: st.DataObject) -> None:
         self.assert_kept([data.draw(st.sampled_from(self.story))])
+
+    def assert_guarded(self) -> None:
+        self.assert_kept(self.identity)
+        if self.is_over:
+            self.assert_kept(self.story)
 
     def assert_same_account(self) -> None:
         """What was first seen of its end is what is there now."""
@@ -154,11 +204,30 @@ class undone:
         transaction.savepoint_rollback(self._savepoint)
 
 
+@contextmanager
+def unreferenced() -> Iterator[None]:
+    """Rows may refer to rows that are not there yet; all that is written within is taken back, and they may not again."""
+    with undone():
+        # Not by `attempted`: PostgreSQL gives the mode back only of the very savepoint in which it was set.
+        connection.cursor().execute("set constraints all deferred")
+        yield
+
+
 def attempted(statement: str, *values: Any) -> str | None:
     """Execute it. None if the database took it, else the kind and the words of its refusal."""
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
+
+    def execute() -> None:
+        with connection.cursor() as cursor:
             cursor.execute(statement, values)
+
+    return refused(execute)
+
+
+def refused(write: Callable[[], object]) -> str | None:
+    """Write. None if the database took it, else the kind and the words of its refusal."""
+    try:
+        with transaction.atomic():
+            write()
     except (DatabaseError, IntegrityError) as error:
         return f"{type(error.__cause__).__name__}: {error}"
     return None

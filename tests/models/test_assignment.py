@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -17,18 +19,32 @@ from forge import assignments, credentials
 from forge.errors import InvalidCredential
 from forge.models import Assignment, AssignmentCredential, Issue
 from forge.services import create_issue, create_repository
-from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone, without_trigger
+from tests.models.rows import (
+    EndingRow,
+    assert_legal,
+    attempted,
+    check,
+    history_of,
+    undone,
+    unreferenced,
+    without_trigger,
+)
 from tests.models.tables import (
     ATTEMPT_ACCOUNT,
     ATTEMPT_ENDS,
     ATTEMPT_IDENTITY,
     ATTEMPT_LIVE,
     ATTEMPT_MOVES,
+    ATTEMPT_SHAPES,
     CREDENTIAL_IDENTITY,
+    CREDENTIAL_SHAPES,
 )
+from tests.work.conftest import machine_for
+from work.models import Machine
 
 pytestmark = pytest.mark.django_db
 ENDS = st.sampled_from(sorted(ATTEMPT_ENDS))
+ALIVE = {"state": "admitted", "finished_at": None}
 
 
 class OneAttempt(EndingRow):
@@ -36,9 +52,14 @@ class OneAttempt(EndingRow):
 
     model = Assignment
     ends, identity, story = ATTEMPT_ENDS, ATTEMPT_IDENTITY, ATTEMPT_ACCOUNT
+    lawful = {"state": "completed", "finished_at": "2001-01-01T00:00:00Z", "creation_key": "another"}
+    misshapen, unique = ATTEMPT_SHAPES, {"forge_assignments_creation_key_index": "creation_key"}
     owner: User
     issue: Issue
     box: Box
+    computer: Machine
+    other_issues: tuple[Issue, Issue]
+    other_box: Box
 
     @initialize()
     def admit(self) -> None:
@@ -49,6 +70,7 @@ class OneAttempt(EndingRow):
             repository=self.issue.repository,
             issue=self.issue,
             requesting_principal={"type": "user", "id": str(self.owner.pk)},
+            creation_key="once",
             branch="agent/issue-1",
             command="true",
             admitted_at=now,
@@ -149,7 +171,7 @@ class OneAttempt(EndingRow):
     def stays(self) -> None:
         self.assert_stays()
         gone = attempted("delete from forge_assignment_credentials where assignment_id = %s", self.row_id)
-        assert gone is not None
+        assert "Cannot delete rows" in str(gone), gone
 
     @precondition(lambda self: self.is_over)
     @rule()
@@ -162,19 +184,75 @@ class OneAttempt(EndingRow):
             with without_trigger("forge_assignments", "assignment_4_once"):
                 assert "live assignment with a revoked credential" in str(attempted(back, self.row_id))
 
-    @rule(other=st.sampled_from(["issue_id", "conversation_box_id"]))
-    def is_alone(self, other: str) -> None:
-        """While it lives, nobody else has its issue or its box."""
+    @rule()
+    def is_not_put_beside_a_dead_credential(self) -> None:
+        """A credential that was revoked before its attempt was there lets it be there only when it is over."""
+        other, now = uuid.uuid4(), database_now()
+        for alive, columns in ((False, {}), (True, ALIVE | self.elsewhere(0))):
+            with unreferenced():
+                AssignmentCredential.objects.create(
+                    assignment_id=other, token_digest=b"7" * 32, last_four="7777", repository=self.issue.repository,
+                    branch="agent/issue-1", expires_at=now, revoked_at=now,
+                )  # fmt: skip
+                why = self.add_like({"id": other, **columns})
+            assert ("live assignment with a revoked credential" in str(why)) == alive, why
+
+    @rule()
+    def is_alone(self) -> None:
+        """While it lives, nobody else has its issue, and nobody else its box."""
+        elsewhere = self.elsewhere(0)
+        for column, index in {
+            "issue_id": "one_active_issue",
+            "conversation_box_id": "one_active_box",
+        }.items():
+            with undone():
+                why = self.add_like(
+                    {name: value for name, value in elsewhere.items() if name != column} | ALIVE
+                )
+            assert (why is None) == self.is_over, why
+            assert why is None or index in why
+
+    @rule()
+    def is_alone_on_a_computer(self) -> None:
+        """As a box, a computer has one living attempt."""
+        there = ALIVE | {
+            "target_kind": "computer",
+            "conversation_box_id": None,
+            "machine_id": self.computer.pk,
+        }
         with undone():
-            why = attempted(
-                "insert into forge_assignments (id, target_kind, conversation_id, conversation_box_id, repository_id, issue_id,"
-                " requesting_principal, branch, state, credential_delivery_status, admitted_at, deadline_at, step_failures,"
-                " generation) select gen_random_uuid(), target_kind, conversation_id, conversation_box_id, repository_id, issue_id,"
-                " requesting_principal, branch, 'admitted', credential_delivery_status, admitted_at, deadline_at, 0, 0"
-                " from forge_assignments where id = %s",
-                self.row_id,
-            )
-        assert (why is None) == self.is_over, why
+            assert self.add_like(self.elsewhere(0) | there) is None
+            why = self.add_like(self.elsewhere(1) | there | {"creation_key": "a third"})
+        assert "one_active_machine" in str(why), why
+
+    def elsewhere(self, number: int) -> dict[str, Any]:
+        """Another issue and another box."""
+        return {"issue_id": self.other_issues[number].pk, "conversation_box_id": self.other_box.pk}
+
+    @rule()
+    def has_one_credential_of_its_shape(self) -> None:
+        """Its credential is its only one, its secret nobody else's, and none is of another shape."""
+        secret = {"token_digest": "\\x" + "07" * 32}
+        alone = {"assignment_id": uuid.uuid4()}
+        tries: list[tuple[str | None, dict[str, Any]]] = [
+            (None, secret | alone),
+            ("forge_assignment_credentials_assignment_id_key", secret),
+            ("forge_assignment_credentials_token_digest_key", alone),
+            *((name, secret | alone | dict(columns)) for name, columns in CREDENTIAL_SHAPES),
+        ]
+        for name, columns in tries:
+            with unreferenced():
+                why = self.add_credential_like(columns)
+            assert (why is None) if name is None else (name in str(why)), (name, why)
+
+    def add_credential_like(self, columns: dict[str, Any]) -> str | None:
+        """Add a credential that differs from its own in these columns."""
+        return attempted(
+            "insert into forge_assignment_credentials select other.* from forge_assignment_credentials this,"
+            " jsonb_populate_record(this, %s::jsonb) other where this.assignment_id = %s",
+            json.dumps({"id": uuid.uuid4(), **columns}, default=str),
+            self.row_id,
+        )
 
     def on_credential(self, assignment: str, *values: Any) -> str | None:
         return attempted(
@@ -197,14 +275,35 @@ class OneAttempt(EndingRow):
         states = history_of("forge_assignments_history", "state", self.row_id)
         assert_legal(states, ATTEMPT_MOVES, "admitted", self.state)
 
+    def assert_guarded(self) -> None:
+        super().assert_guarded()
+        self.goes_only_its_ways()
+        self.put_revoked()
+        self.is_not_put_beside_a_dead_credential()
+        self.is_alone()
+        self.is_alone_on_a_computer()
+        self.has_one_credential_of_its_shape()
+        self.stays()
+
 
 def test_whatever_is_written_an_attempt_moves_from_its_admission_to_one_end(
     owner: User, settings: Any, tmp_path: Any
 ) -> None:
     settings.FORGE = {"storage_root": str(tmp_path)}
-    issue = create_issue(create_repository(owner, "project"), title="Mend it", body="")
-    box = Box.objects.create(
-        conversation=ensure_conversation(owner), box_id="bx_8bhkse3n", state="ready", setup_status="done"
+    repository = create_repository(owner, "project")
+    issue, *others = (create_issue(repository, title="Mend it", body="") for _ in range(3))
+    box, other_box = (
+        Box.objects.create(
+            conversation=ensure_conversation(owner),
+            box_id=box_id,
+            label=box_id,
+            state="ready",
+            setup_status="done",
+        )
+        for box_id in ("bx_8bhkse3n", "bx_9chkse4n")
     )
 
-    check(OneAttempt, owner=owner, issue=issue, box=box)
+    check(
+        OneAttempt,
+        owner=owner, issue=issue, box=box, computer=machine_for(owner, "mine"), other_issues=tuple(others), other_box=other_box,
+    )  # fmt: skip

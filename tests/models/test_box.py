@@ -25,7 +25,7 @@ from boxes.stopping import claim_stop, complete_stop, withdraw_stop
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
 from tests.models.rows import OneRow, attempted, check, history_of, undone
-from tests.models.tables import BOX_COST, BOX_DOWN, BOX_END, BOX_IDENTITY, BOX_STATES
+from tests.models.tables import BOX_COST, BOX_DOWN, BOX_END, BOX_IDENTITY, BOX_SHAPES, BOX_STATES
 
 pytestmark = pytest.mark.django_db
 AGES = st.integers(0, 2)
@@ -40,6 +40,8 @@ class OneBox(OneRow):
     """
 
     model = Box
+    lawful = {"label": "another", "box_id": None, "create_key": None}
+    misshapen, unique = BOX_SHAPES, {"conversation_boxes_create_key_key": "create_key"}
     conversation: Conversation
     staff: User
 
@@ -163,6 +165,18 @@ class OneBox(OneRow):
             assert self.put("state", state) is None
             self.state = state
 
+    @rule()
+    def is_only_seen_going_down(self) -> None:
+        """From its stop on, whatever it was before."""
+        with undone():
+            why = attempted(
+                "update conversation_boxes set stopped_at = coalesce(stopped_at, clock_timestamp()) where id = %s",
+                self.row_id,
+            )
+            assert why is None, why
+            assert self.taken("state", BOX_STATES) == BOX_DOWN | {self.state}
+            self.assert_kept(["stopped_at"])
+
     @rule(column=st.sampled_from(BOX_END))
     def put_end(self, column: str) -> None:
         """When, why and after how long it was stopped is said once."""
@@ -186,6 +200,14 @@ class OneBox(OneRow):
     def is_one_box_for_ever(self) -> None:
         self.assert_kept([*BOX_IDENTITY, "create_key"])
         assert (self.probe("box_id") is None) == (not self.bound)
+
+    @rule()
+    def is_alone(self) -> None:
+        """No other row is of its box; and while it is up, none of its conversation has its label."""
+        for column, is_its_own in (("box_id", self.bound), ("label", not self.over)):
+            with undone():
+                why = self.add_like({}, same=column)
+            assert (why is None) == (not is_its_own), why
 
     @rule()
     def stays(self) -> None:
@@ -230,6 +252,16 @@ class OneBox(OneRow):
         assert (states[-1], stopped[-1]) == (self.state, self.over)
         assert stopped == sorted(stopped)
         assert {state for state, is_stopped in zip(states, stopped, strict=True) if is_stopped} <= BOX_DOWN
+
+    def assert_guarded(self) -> None:
+        self.is_only_seen_going_down()
+        for column in BOX_END:
+            assert (self.probe(column) is None) == (not self.over)
+        for column in BOX_COST:
+            assert (self.probe(column) is None) == (not self.settled)
+        self.is_one_box_for_ever()
+        self.is_alone()
+        self.stays()
 
 
 def test_whatever_is_written_a_box_is_stopped_once(owner: Any, staff: Any) -> None:

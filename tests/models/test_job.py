@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from accounts.models import User
 from base.pump import Holder
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
-from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of
-from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES, JOB_ONCE
+from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, refused, undone
+from tests.models.tables import JOB_ACCOUNT, JOB_ENDS, JOB_IDENTITY, JOB_MOVES, JOB_ONCE, JOB_SHAPES
+from tests.work.conftest import delegation_attributes, machine_for
 from work.errors import InvalidTransition, JobFenced, JobHeld, JobTerminal, WorkError
-from work.models import Job
+from work.models import Job, Machine
 from work.services import (
     append_report_delta,
     cancel_job,
@@ -37,8 +38,12 @@ class OneJob(EndingRow):
 
     model = Job
     ends, identity, story = JOB_ENDS, JOB_IDENTITY, JOB_ACCOUNT
+    lawful: ClassVar[dict[str, str]] = {}
+    misshapen = JOB_SHAPES
     conversation: Conversation
-    stranger: Conversation
+    computer: Machine
+    theirs: Conversation
+    their_computer: Machine
 
     @initialize()
     def accept(self) -> None:
@@ -133,22 +138,36 @@ class OneJob(EndingRow):
 
     @rule()
     def is_its_conversations(self) -> None:
-        """No other job of somebody else is put into the conversation."""
-        other = {
-            "id": str(uuid.uuid4()),
-            "owner_visitor_id": str(self.stranger.visitor_id),
-            "requesting_tool_step_ref": None,
-        }
-        why = attempted(
-            "insert into work_jobs select (jsonb_populate_record(job, %s::jsonb)).* from work_jobs job where id = %s",
-            json.dumps(other), self.row_id,
-        )  # fmt: skip
-        assert "conversation owner mismatch" in str(why), why
+        """Neither is it given to somebody else, nor is another of somebody else put beside it; whoever writes is told that first."""
+        theirs = {"conversation_id": self.theirs.pk, "owner_visitor_id": self.theirs.visitor_id}
+        mine = Job.objects.filter(pk=self.row_id)
+        for column, value in theirs.items():
+            for why in (
+                self.add_like({column: value}),
+                self.put(column, value),
+                refused(lambda: mine.update(**{column: value})),  # noqa: B023 - called at once
+            ):
+                assert "conversation owner mismatch" in str(why), why
+
+    @rule()
+    def is_delegated_to_its_owners_computer(self) -> None:
+        """A delegation goes to a computer of the same account, and has the authority that the computer has."""
+        wanted = delegation_attributes(self.conversation, self.computer, "delegate")
+        with undone():
+            assert self.add_like(wanted) is None
+        why = self.add_like(delegation_attributes(self.conversation, self.their_computer, "delegate"))
+        assert "machine owner mismatch" in str(why), why
+        for key, other in {"machine_tier": "shell", "roots": ["/"], "machine_name": "another"}.items():
+            why = self.add_like(wanted | {"authority_snapshot": wanted["authority_snapshot"] | {key: other}})
+            assert "authority snapshot mismatch" in str(why), why
+        assert "work_jobs_delegation_identity" in str(self.add_like(wanted | {"delegation": None}))
 
     @rule()
     def never_gets_younger(self) -> None:
         """An old holder cannot be made the newest again."""
-        assert self.put("generation", self.generation - 1) is not None
+        older = self.put("generation", self.generation - 1)
+        assert "generation never decreases" in str(older) or self.is_over, older
+        assert older is not None
 
     @invariant()
     def says_it_once(self) -> None:
@@ -170,8 +189,21 @@ class OneJob(EndingRow):
         self.assert_same_account()
 
     def assert_history(self) -> None:
-        assert_legal(history_of("work_jobs_history", "status", self.row_id), JOB_MOVES, "queued", self.state)
+        states = history_of("work_jobs_history", "status", self.row_id)
+        assert_legal(states, JOB_MOVES, "queued", self.state)
+
+    def assert_guarded(self) -> None:
+        super().assert_guarded()
+        self.goes_only_its_ways()
+        self.is_its_conversations()
+        self.is_delegated_to_its_owners_computer()
+        self.never_gets_younger()
+        self.stays()
 
 
-def test_whatever_is_written_a_job_moves_from_its_acceptance_to_one_end(db: None) -> None:
-    check(OneJob, conversation=ensure_conversation("models"), stranger=ensure_conversation("strangers"))
+def test_whatever_is_written_a_job_moves_from_its_acceptance_to_one_end(owner: User, stranger: User) -> None:
+    check(
+        OneJob,
+        conversation=ensure_conversation(owner), computer=machine_for(owner, "mine"),
+        theirs=ensure_conversation(stranger), their_computer=machine_for(stranger, "theirs"),
+    )  # fmt: skip

@@ -17,8 +17,8 @@ from conversations.services import ensure_conversation
 from runs.driver import claim
 from runs.models import Run
 from runs.services import cancel, finish, record_poll
-from tests.models.rows import EndingRow, assert_legal, attempted, check, history_of, undone
-from tests.models.tables import RUN_ACCOUNT, RUN_ENDS, RUN_IDENTITY, RUN_MOVES, RUN_ONCE
+from tests.models.rows import EndingRow, assert_legal, check, history_of, undone
+from tests.models.tables import RUN_ACCOUNT, RUN_ENDS, RUN_IDENTITY, RUN_MOVES, RUN_ONCE, RUN_SHAPES
 
 pytestmark = pytest.mark.django_db
 LIVE = frozenset(RUN_MOVES) - RUN_ENDS
@@ -29,6 +29,8 @@ class OneRun(EndingRow):
 
     model = Run
     ends, identity, story = RUN_ENDS, RUN_IDENTITY, RUN_ACCOUNT
+    lawful = {"state": "completed", "idempotency_key": "another"}
+    misshapen, unique = RUN_SHAPES, {"box_runs_conversation_key_index": "idempotency_key"}
     box: Box
 
     @initialize()
@@ -100,9 +102,11 @@ class OneRun(EndingRow):
 
     @rule()
     def goes_only_its_ways(self) -> None:
-        """Raw SQL goes the same ways as everybody; the same again is none."""
-        taken = self.taken("state", [*RUN_MOVES, "paused", ""])
-        assert taken == RUN_MOVES[self.state] | {self.state}
+        """Raw SQL goes the same ways as everybody, from here and from wherever it may live next; the same again is none."""
+        for state in {self.state} | RUN_MOVES[self.state] & LIVE:
+            with undone():
+                assert self.put("state", state) is None
+                assert self.taken("state", [*RUN_MOVES, "paused", ""]) == RUN_MOVES[state] | {state}
 
     @rule(state=st.sampled_from(["dispatched", "dispatched", "running", "running", *sorted(RUN_ENDS)]))
     def put_state(self, state: str) -> None:
@@ -117,6 +121,13 @@ class OneRun(EndingRow):
         assert (self.put("kill_confirmed", confirmed) is None) == allowed
         self.kill = confirmed if allowed else self.kill
 
+    @rule()
+    def takes_no_confirmation_back(self) -> None:
+        with undone():
+            assert self.put("kill_confirmed", True) is None
+            for other in (False, None):
+                assert "a confirmed kill stays confirmed" in str(self.put("kill_confirmed", other))
+
     @invariant()
     def says_it_once(self) -> None:
         if hasattr(self, "row_id"):
@@ -130,15 +141,7 @@ class OneRun(EndingRow):
     def is_alone_on_its_box(self) -> None:
         """While it lives, no other run of its box does."""
         with undone():
-            why = attempted(
-                "insert into box_runs (id, conversation_id, conversation_box_id, requesting_principal, command, idempotency_key,"
-                " state, timed_out, run_directory, output, output_base_offset, last_output_offset, received_offset, log_size,"
-                " dropped_bytes, admitted_at, deadline_at, probe_attempts, step_failures, dead_sightings, kill_attempts,"
-                " quiet_polls, generation) select gen_random_uuid(), conversation_id, conversation_box_id,"
-                " requesting_principal, command, gen_random_uuid()::text, 'running', false, run_directory, '', 0, 0, 0, 0, 0,"
-                " admitted_at, deadline_at, 0, 0, 0, 0, 0, 0 from box_runs where id = %s",
-                self.row_id,
-            )
+            why = self.add_like({"state": "running"})
         assert (why is None) == self.is_over, why
 
     @invariant()
@@ -153,6 +156,13 @@ class OneRun(EndingRow):
     def assert_history(self) -> None:
         states = history_of("box_runs_history", "state", self.row_id)
         assert_legal(states, RUN_MOVES, "admitted", self.state)
+
+    def assert_guarded(self) -> None:
+        super().assert_guarded()
+        self.goes_only_its_ways()
+        self.takes_no_confirmation_back()
+        self.stays()
+        self.is_alone_on_its_box()
 
 
 def test_whatever_is_written_a_run_moves_from_its_admission_to_one_end(owner: Any) -> None:

@@ -13,7 +13,7 @@ from base.pump import Holder
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
 from tests.models.rows import EndingRow, attempted, check, undone
-from tests.models.tables import STEP_ACCOUNT, STEP_ENDS, STEP_IDENTITY, STEP_MOVES
+from tests.models.tables import STEP_ACCOUNT, STEP_ENDS, STEP_IDENTITY, STEP_MOVES, STEP_SHAPES
 from tests.work.conftest import outcome_of
 from work.errors import JobFenced, JobNotAcceptingSteps, StepOutcomeConflict, StepTerminal, WorkError
 from work.models import JobStep
@@ -39,6 +39,9 @@ class OneStep(EndingRow):
 
     model = JobStep
     ends, identity, story = STEP_ENDS, STEP_IDENTITY, STEP_ACCOUNT
+    lawful = {"sequence": 2, "provider_call_id": "another"}
+    misshapen = STEP_SHAPES
+    unique = {"work_job_steps_sequence_index": "sequence", "work_job_steps_call_index": "provider_call_id"}
     conversation: Conversation
 
     @initialize()
@@ -130,14 +133,6 @@ class OneStep(EndingRow):
     def stays(self) -> None:
         assert "Cannot delete" in str(attempted("delete from work_job_steps where id = %s", self.row_id))
 
-    @rule(key=st.sampled_from(["sequence", "provider_call_id"]))
-    def is_there_once(self, key: str) -> None:
-        """Neither its place nor its call is given to another."""
-        other = {"sequence": "2", "provider_call_id": "'another'"} | {key: key}
-        with undone():
-            why = attempted(_ANOTHER.format(**other), self.row_id)
-        assert "UniqueViolation" in str(why), why
-
     @invariant()
     def is_as_the_model_says(self) -> None:
         if not hasattr(self, "state"):
@@ -146,6 +141,11 @@ class OneStep(EndingRow):
         assert row.status == self.state
         assert (row.completed_at is not None) == self.is_over
         self.assert_same_account()
+
+    def assert_guarded(self) -> None:
+        super().assert_guarded()
+        self.goes_only_its_ways()
+        self.stays()
 
 
 _TOLD = "completed_at = clock_timestamp(), outcome_digest = repeat('a', 64), executor_id = 'host'"
@@ -156,11 +156,6 @@ _WHOLE = {
     **{end: f"status = '{end}', result = null, error = '{{}}', {_TOLD}" for end in STEP_ENDS - {"succeeded"}},
 }
 """A state and all that its shape needs."""
-_ANOTHER = (
-    "insert into work_job_steps (id, work_job_id, sequence, provider_call_id, tool_name, arguments, argument_digest, status, usage,"
-    " report_offset, target_receipt_refs, attribution_refs) select gen_random_uuid(), work_job_id, {sequence}, {provider_call_id},"
-    " tool_name, arguments, argument_digest, 'requested', '{{}}', 0, '[]', '[]' from work_job_steps where id = %s"
-)
 
 
 def test_whatever_is_written_a_step_moves_from_its_request_to_one_outcome(db: None) -> None:

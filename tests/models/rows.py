@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from accounts.services import upsert_github_user
+from openagents_site.webhooks.models import Event, Subscription
 from tests.models.tables import Columns, Moves, Shapes
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
@@ -171,6 +173,10 @@ class EndingRow(OneRow):
         if self.is_over:
             self.assert_kept(self.story)
 
+    def assert_told(self, noun: str, states: Sequence[str]) -> None:
+        """Whoever listens is told of each of these states once, in the order in which they came."""
+        assert events_of(self.row_id) == [f"{noun}.{state}" for state, _ in itertools.groupby(states)]
+
     def assert_same_account(self) -> None:
         """What was first seen of its end is what is there now."""
         if self.is_over:
@@ -253,6 +259,8 @@ def another(field: models.Field[Any, Any], value: Any) -> Any:
 
 def check(machine: type[OneRow], **given: Any) -> None:
     """Let Hypothesis look for an order of calls after which the row is not what the model says. `given`: what all examples share."""
+    listener = upsert_github_user(github_id=99, github_login="listener")
+    Subscription.objects.create(owner=listener, url="https://hooks.invalid/", sealed_secret=b"sealed")
     made = type(machine.__name__, (machine,), given)
     budget = settings(
         max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
@@ -265,6 +273,13 @@ def history_of(table: str, column: str, row_id: Any) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(f"select {column} from {table} where pgh_obj_id = %s order by pgh_id", [row_id])
         return [state for (state,) in cursor.fetchall()]
+
+
+def events_of(row_id: Any) -> list[str]:
+    """What whoever listens is told of a row, in the order in which it happened."""
+    return list(
+        Event.objects.filter(object_id=row_id).order_by("occurred_at").values_list("event_type", flat=True)
+    )
 
 
 def assert_legal(states: Sequence[str], moves: Moves, first: str, last: str) -> None:

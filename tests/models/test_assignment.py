@@ -274,6 +274,7 @@ class OneAttempt(EndingRow):
     def assert_history(self) -> None:
         states = history_of("forge_assignments_history", "state", self.row_id)
         assert_legal(states, ATTEMPT_MOVES, "admitted", self.state)
+        self.assert_told("assignment", states)
 
     def assert_guarded(self) -> None:
         super().assert_guarded()

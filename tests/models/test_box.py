@@ -24,7 +24,7 @@ from boxes.states import StopReason
 from boxes.stopping import claim_stop, complete_stop, withdraw_stop
 from conversations.models import Conversation
 from conversations.services import ensure_conversation
-from tests.models.rows import OneRow, attempted, check, history_of, undone
+from tests.models.rows import OneRow, attempted, check, events_of, history_of, undone
 from tests.models.tables import BOX_COST, BOX_DOWN, BOX_END, BOX_IDENTITY, BOX_SHAPES, BOX_STATES
 
 pytestmark = pytest.mark.django_db
@@ -252,6 +252,9 @@ class OneBox(OneRow):
         assert (states[-1], stopped[-1]) == (self.state, self.over)
         assert stopped == sorted(stopped)
         assert {state for state, is_stopped in zip(states, stopped, strict=True) if is_stopped} <= BOX_DOWN
+        events = events_of(self.row_id)
+        assert events[0] == "box.created"
+        assert (events.count("box.stopped"), events.count("box.settled")) == (self.over, self.settled)
 
     def assert_guarded(self) -> None:
         self.is_only_seen_going_down()

@@ -191,6 +191,7 @@ class OneJob(EndingRow):
     def assert_history(self) -> None:
         states = history_of("work_jobs_history", "status", self.row_id)
         assert_legal(states, JOB_MOVES, "queued", self.state)
+        self.assert_told("job", states)
 
     def assert_guarded(self) -> None:
         super().assert_guarded()

@@ -156,6 +156,7 @@ class OneRun(EndingRow):
     def assert_history(self) -> None:
         states = history_of("box_runs_history", "state", self.row_id)
         assert_legal(states, RUN_MOVES, "admitted", self.state)
+        self.assert_told("run", states)
 
     def assert_guarded(self) -> None:
         super().assert_guarded()
